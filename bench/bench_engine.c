@@ -4,6 +4,8 @@
 //     build/fast/bench/engine llama-3.1-8b lora bf16 4096 4 [steps] [accumulation] [level] [limit]
 //                             [lengths.csv packed|padded]
 //
+// A method may name the targets of its adapters: lora:attention.
+//
 // With a file of lengths, a step is one pass over its first 512 documents, cut to the context:
 // packed as the trainer packs them, or in micro-batches of that many documents in file order, each
 // padded to the longest of its micro-batch. Tokens per second then count real tokens only. Random
@@ -48,6 +50,16 @@ static int place_of(const char *name, const char *const *names)
 {
     for (int i = 0; names[i]; i++)
         if (!strcmp(names[i], name))
+            return i;
+    return 0;
+}
+
+// The method before the colon.
+static int method_of(const char *words)
+{
+    size_t size = strcspn(words, ":");
+    for (int i = 0; recipe_methods[i]; i++)
+        if (strlen(recipe_methods[i]) == size && !strncmp(recipe_methods[i], words, size))
             return i;
     return 0;
 }
@@ -222,7 +234,9 @@ static enum err measure(const struct job *job, struct arena *arena)
     TRY(decoder_of(&decoder, arena, model));
     TRY(device_open(&device, DEVICE_CUDA, 0));
     double peak = device_peak(&device);
-    recipe.method = place_of(job->method, recipe_methods);
+    const char *targets = strchr(job->method, ':');
+    recipe.targets = targets ? targets + 1 : recipe.targets;
+    recipe.method = method_of(job->method);
     recipe.rank = 16;
     recipe.dropout = 0;
     struct arrangement a = { .setup = { .decoder = &decoder,

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { BACKEND_VERSION = 4 }; // of this table, for libraries loaded at run time
+enum { BACKEND_VERSION = 5 }; // of this table, for libraries loaded at run time
 
 struct backend;
 
@@ -88,6 +88,13 @@ struct routing {
     int32_t *rows;    // (T · k) the token of each row
     int32_t *counts;  // (E) rows of each expert
     bool normalises;  // the weights of a token's experts add up to 1
+};
+
+// A matrix of each of some neighbouring experts, all of one shape and in equal distances.
+struct expert_matrices {
+    struct tensor each;   // that of expert `first`
+    int64_t step;         // elements from an expert's matrix to the next expert's
+    int64_t first, count; // which experts
 };
 
 // What ranks share to find each other, drawn by one of them.
@@ -170,10 +177,9 @@ struct backend {
                             struct tensor dweight, struct tensor dout, struct tensor gate,
                             struct tensor up, struct tensor weight);
 
-    // The router of a mixture of experts; all are NULL where a device cannot run one.
-    // probabilities = softmax(logits), (T, E); the k largest are chosen, of equal ones the first,
-    // and are the weights of the rows, (T · k, 1). load (2, E) in fp64, which may be none, adds up
-    // rows and probabilities per expert.
+    // The router of a mixture of experts. probabilities = softmax(logits), (T, E); the k largest
+    // are chosen, of equal ones the first, and are the weights of the rows, (T · k, 1). load (2, E)
+    // in fp64, which may be none, adds up rows and probabilities per expert.
     void (*route_forward)(struct device *, struct tensor probabilities, struct tensor weights,
                           const struct routing *, struct tensor load /* += */,
                           struct tensor logits);
@@ -196,6 +202,22 @@ struct backend {
                       struct tensor b /* (K, N) */, double alpha, double beta);
     void (*matmul_tn)(struct device *, struct tensor c /* (M, N) */, struct tensor a /* (K, M) */,
                       struct tensor b /* (K, N) */, double alpha, double beta);
+
+    // The same products of each expert's rows with the expert's own matrix: of c (N, out) and a
+    // (N, in), sorted by expert as the routing says, the rows of experts that b leaves out stay
+    // untouched. tn sums over the rows of an expert: without any, c becomes beta · c.
+    void (*experts_nt)(struct device *, struct tensor c, struct tensor a,
+                       struct expert_matrices b /* (out, in) */, const struct routing *,
+                       double alpha, double beta);
+    void (*experts_nn)(struct device *, struct tensor c, struct tensor a,
+                       struct expert_matrices b /* (in, out) */, const struct routing *,
+                       double alpha, double beta);
+    void (*experts_tn)(struct device *, struct expert_matrices c /* (M, N) */,
+                       struct tensor a /* (rows, M) */, struct tensor b /* (rows, N) */,
+                       const struct routing *, double alpha, double beta);
+
+    // out = in, or zeros if in.each is none, for each expert of out.
+    void (*experts_cast)(struct device *, struct expert_matrices out, struct expert_matrices in);
 
     // Backward through the second factors of all adapters of a projection: dz = scale · dy B, and
     // for each adapter dB += dyᵀ z over its own columns. dy (T, out), z and dz (T, ranks); b
@@ -234,6 +256,10 @@ struct backend {
     void (*quantize)(struct device *, const struct quantized *out, struct tensor in,
                      void *workspace);
     void (*dequantize)(struct device *, struct tensor out, const struct quantized *in);
+    // The same for each expert of out: `in` is that of the first one, and every array of the next
+    // expert's lies `step` bytes later.
+    void (*experts_dequantize)(struct device *, struct expert_matrices out,
+                               const struct quantized *in, int64_t step);
 
     // Sums are (1, 1) in fp64 and always added in the same order.
     void (*sum)(struct device *, struct tensor sum /* += */, struct tensor in);

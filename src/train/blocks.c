@@ -18,7 +18,8 @@ static void note(struct blocks *blocks, enum blocks_kind kind, const char *name,
 {
     int i = 0;
     while (i < blocks->entry_count &&
-           (blocks->entries[i].kind != kind || strcmp(blocks->entries[i].name, name)))
+           (blocks->entries[i].kind != kind ||
+            (blocks->entries[i].name != name && strcmp(blocks->entries[i].name, name))))
         i++;
     assert(i < BLOCKS_ENTRIES);
     if (i == blocks->entry_count)

@@ -67,7 +67,8 @@ struct parameter {
         PARAMETER_KAIMING
     } start;
     bool is_adapter;
-    bool decays; // weight decay does not apply to norms and biases
+    bool is_of_expert; // copied together with those of the other experts
+    bool decays;       // weight decay does not apply to norms and biases
 };
 
 // Parameters that lie end to end in memory, row after row: the linears of a projection, the first
@@ -136,7 +137,6 @@ struct mixture {
     struct expert *experts;      // E; NULL: the layer has one feed-forward network for all
     struct parameter *router;    // (E, C)
     struct routing routing;      // on the device, kept from forward to backward
-    int32_t *counts;             // the rows of each expert, on the host
     struct tensor probabilities; // (T, E)
     struct tensor weights;       // (N, 1) of the rows, which sum to their tokens
     struct tensor rows;          // (N, C + rank): copies of the tokens, sorted by expert
@@ -195,9 +195,9 @@ struct transformer_scratch {
     struct tensor picked, dpicked;   // (labelled, C)
     struct tensor logits;            // (chunk, V)
     struct tensor losses;            // (labelled, 1)
-    struct tensor unpacked;          // the largest projection, dequantised, with dense rows
-    struct scaled input;             // in fp8: (T, widest)
-    struct tensor expert_rows;       // (N, C + rank): what experts give, or its gradient
+    struct tensor unpacked;    // the largest projection, or those of some experts, dequantised
+    struct scaled input;       // in fp8: (T, widest)
+    struct tensor expert_rows; // (N, C + rank): what experts give, or its gradient
     struct tensor dexpert_activated; // (N, F)
     struct tensor dexpert_weights;   // (N, 1)
     struct tensor router_logits;     // (T, E), or their gradient

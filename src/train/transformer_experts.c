@@ -9,9 +9,16 @@
 //
 // No token is dropped. The weight that the router gives to a row multiplies the activation, before
 // the down projection: the sum over a token's rows is then plain, and the gradient of the weight
-// needs no output of an expert, which so is not kept. An expert with no rows runs nothing.
+// needs no output of an expert, which so is not kept.
+//
+// A projection of all experts is one operation of the backend. It knows from the routing which rows
+// are whose, so that the host never waits for a router. Experts are placed alike, one after
+// another: where a matrix of the first two lies says where those of all lie. The stacked blocks of
+// experts in NF4 are assembled in the workspace, as many at a time as fit.
 
 #include "train/transformer_internal.h"
+
+#include <assert.h>
 
 int64_t transformer_expert_rows(const struct transformer *t)
 {
@@ -28,6 +35,278 @@ static struct tensor width_of(const struct transformer *t, struct tensor x)
     return tensor_columns(x, 0, t->decoder->model.width);
 }
 
+// --- matrices of all experts -------------------------------------------------
+
+static struct projection *projection_of(const struct mixture *m, enum expert_linear which,
+                                        int64_t index)
+{
+    return which == EXPERT_DOWN ? &m->experts[index].down : &m->experts[index].gate;
+}
+
+static int64_t block_elements(const struct projection *p)
+{
+    return (p->out + p->rank) * (p->in + p->rank);
+}
+
+static bool is_unpacked(const struct transformer *t)
+{
+    return t->setup.recipe->method == RECIPE_QLORA;
+}
+
+int64_t transformer_experts_at_once(const struct transformer *t, const struct mixture *m)
+{
+    int64_t gate = block_elements(projection_of(m, EXPERT_GATE, 0));
+    int64_t down = block_elements(projection_of(m, EXPERT_DOWN, 0));
+    int64_t bytes = (gate > down ? gate : down) * dtype_bytes(t->setup.compute);
+    int64_t fit = t->chunk_bytes / bytes, experts = t->decoder->model.experts;
+    return !is_unpacked(t) || fit > experts ? experts : fit > 1 ? fit : 1;
+}
+
+// Neighbouring experts whose products run together.
+struct neighbours {
+    int64_t first, count;
+};
+
+static struct neighbours range_from(const struct transformer *t, const struct mixture *m,
+                                    int64_t first)
+{
+    int64_t left = t->decoder->model.experts - first, most = transformer_experts_at_once(t, m);
+    return (struct neighbours){ first, left < most ? left : most };
+}
+
+// From where a matrix of the first and of the second expert lie; a single expert is its own second.
+static struct expert_matrices matrices(struct neighbours range, struct tensor first,
+                                       struct tensor next)
+{
+    int64_t size = dtype_bytes(first.dtype), bytes = (char *)next.at - (char *)first.at;
+    assert(bytes % size == 0);
+    struct expert_matrices out = { first, bytes / size, range.first, range.count };
+    out.each.at = (char *)first.at + range.first * bytes;
+    return out;
+}
+
+static struct expert_matrices part_of(struct expert_matrices all, int64_t row, int64_t column,
+                                      int64_t rows, int64_t columns)
+{
+    all.each = tensor_columns(tensor_rows(all.each, row, rows), column, columns);
+    return all;
+}
+
+static int64_t second(const struct transformer *t)
+{
+    return t->decoder->model.experts > 1 ? 1 : 0;
+}
+
+static struct expert_matrices unpack(struct transformer *t, const struct mixture *m,
+                                     enum expert_linear which, struct neighbours range)
+{
+    struct projection *p = projection_of(m, which, range.first);
+    const struct projection *next = projection_of(m, which, range.first + (range.count > 1));
+    struct expert_matrices block = { tensor_of(t->scratch.unpacked.at, t->setup.compute,
+                                               p->out + p->rank, p->in + p->rank),
+                                     block_elements(p), range.first, range.count };
+    transformer_note(t, "dequantize", 0);
+    for (int i = 0; i < p->count; i++) {
+        const struct quantized *codes = &p->linears[i]->weight->quantized;
+        ops(t)->experts_dequantize(
+            t->device, part_of(block, p->linears[i]->first, 0, p->linears[i]->out, p->in), codes,
+            next->linears[i]->weight->quantized.codes - codes->codes);
+    }
+    return block;
+}
+
+// Copies [ B; A 0] of the masters beside W.
+static void stack_adapters(struct transformer *t, const struct mixture *m, enum expert_linear which,
+                           struct neighbours range, struct expert_matrices block)
+{
+    const struct projection *p = projection_of(m, which, 0);
+    const struct projection *next = projection_of(m, which, second(t));
+    struct expert_matrices none = { 0 };
+    ops(t)->experts_cast(t->device, part_of(block, 0, p->in, p->out, p->rank), none);
+    ops(t)->experts_cast(t->device, part_of(block, p->out, 0, p->rank, p->in),
+                         matrices(range, p->a_master, next->a_master));
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (l->b)
+            ops(t)->experts_cast(
+                t->device,
+                part_of(block, l->first, p->in + l->first_z, l->out, t->setup.recipe->rank),
+                matrices(range, l->b->master, next->linears[i]->b->master));
+    }
+}
+
+// The stacked blocks [W B; A 0] of a range of experts.
+static struct expert_matrices blocks_of(struct transformer *t, const struct mixture *m,
+                                        enum expert_linear which, struct neighbours range)
+{
+    const struct projection *p = projection_of(m, which, 0);
+    bool assembled = is_unpacked(t) || transformer_shares_base(t); // without the adapters
+    struct expert_matrices out =
+        is_unpacked(t) ? unpack(t, m, which, range)
+                       : matrices(range, p->stacked, projection_of(m, which, second(t))->stacked);
+    if (assembled && p->rank)
+        stack_adapters(t, m, which, range, out);
+    return out;
+}
+
+void transformer_experts_refresh(struct transformer *t, const struct mixture *m)
+{
+    struct neighbours all = { 0, t->decoder->model.experts };
+    for (int i = 0; i < EXPERT_LINEARS; i++) {
+        const struct linear *l = &m->experts[0].linears[i],
+                            *next = &m->experts[second(t)].linears[i];
+        const struct parameter *ours[] = { l->weight, l->a, l->b };
+        const struct parameter *theirs[] = { next->weight, next->a, next->b };
+        for (int j = 0; j < 3; j++)
+            if (ours[j] && parameter_is_copied(ours[j]))
+                ops(t)->experts_cast(t->device, matrices(all, ours[j]->value, theirs[j]->value),
+                                     matrices(all, ours[j]->master, theirs[j]->master));
+    }
+}
+
+// --- projections of all experts ----------------------------------------------
+
+// z = s · x Aᵀ, into the columns after x.
+static void low_rank(struct transformer *t, const struct micro_batch *batch,
+                     const struct mixture *m, const struct projection *p,
+                     struct expert_matrices block, struct tensor x_and_z)
+{
+    struct tensor x = tensor_columns(x_and_z, 0, p->in);
+    struct tensor z = tensor_columns(x_and_z, p->in, p->rank);
+    int64_t rank = t->setup.recipe->rank;
+    if (!transformer_drops(t, batch, p)) {
+        ops(t)->experts_nt(t->device, z, x, part_of(block, p->out, 0, p->rank, p->in), &m->routing,
+                           t->adapter_scale, 0);
+        return;
+    }
+    if (!block.first)
+        ops(t)->zero(t->device, z);
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (l->a)
+            ops(t)->experts_nt(t->device, tensor_columns(z, l->first_z, rank),
+                               transformer_dropped_input(t, batch, l, x),
+                               part_of(block, p->out + l->first_z, 0, rank, p->in), &m->routing,
+                               t->adapter_scale, 0);
+    }
+}
+
+// z alone, where x was recomputed and y was not: z lies beside its input and is computed with it,
+// which costs less than to keep it.
+static void low_rank_again(struct transformer *t, const struct micro_batch *batch,
+                           const struct mixture *m, enum expert_linear which, struct tensor x)
+{
+    const struct projection *p = projection_of(m, which, 0);
+    if (!p->rank)
+        return;
+    transformer_note_adapters(t, "adapter a", p, x.rows);
+    for (struct neighbours r = range_from(t, m, 0); r.count;
+         r = range_from(t, m, r.first + r.count))
+        low_rank(t, batch, m, p, blocks_of(t, m, which, r), x);
+}
+
+// y = x Wᵀ + z Bᵀ. x is (N, in + rank); its last columns become z.
+static void project(struct transformer *t, const struct micro_batch *batch, const struct mixture *m,
+                    enum expert_linear which, struct tensor y, struct tensor x)
+{
+    const struct projection *p = projection_of(m, which, 0);
+    transformer_note_linears(t, p, x.rows);
+    transformer_note_adapters(t, "adapter a", p, x.rows);
+    transformer_note_adapters(t, "adapter b", p, x.rows);
+    for (struct neighbours r = range_from(t, m, 0); r.count;
+         r = range_from(t, m, r.first + r.count)) {
+        struct expert_matrices block = blocks_of(t, m, which, r);
+        if (p->rank)
+            low_rank(t, batch, m, p, block, x);
+        ops(t)->experts_nt(t->device, y, x, part_of(block, 0, 0, p->out, p->in + p->rank),
+                           &m->routing, 1, 0);
+    }
+}
+
+// dz = s · dy B, dB += dyᵀ z and, without dropout, dA += dzᵀ x.
+static void adapter_gradients(struct transformer *t, const struct micro_batch *batch,
+                              const struct mixture *m, enum expert_linear which,
+                              struct expert_matrices block, struct tensor dy, struct tensor x)
+{
+    const struct projection *p = projection_of(m, which, 0);
+    const struct projection *next = projection_of(m, which, second(t));
+    struct neighbours range = { block.first, block.count };
+    struct tensor dz = tensor_columns(dy, p->out, p->rank), z = tensor_columns(x, p->in, p->rank);
+    ops(t)->experts_nn(t->device, dz, tensor_columns(dy, 0, p->out),
+                       part_of(block, 0, p->in, p->out, p->rank), &m->routing, t->adapter_scale, 0);
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (l->b)
+            ops(t)->experts_tn(
+                t->device, matrices(range, l->b->gradient, next->linears[i]->b->gradient),
+                tensor_columns(dy, l->first, l->out),
+                tensor_columns(z, l->first_z, t->setup.recipe->rank), &m->routing, 1, 1);
+    }
+    if (!transformer_drops(t, batch, p))
+        ops(t)->experts_tn(t->device, matrices(range, p->a_gradient, next->a_gradient), dz,
+                           tensor_columns(x, 0, p->in), &m->routing, 1, 1);
+}
+
+// Backward through the dropout of each adapter: dA += dzᵀ x', dx += dropout(dz A). Rows of experts
+// outside of the range add zeros.
+static void dropped_backward(struct transformer *t, const struct micro_batch *batch,
+                             const struct mixture *m, enum expert_linear which,
+                             struct expert_matrices block, struct tensor dx, struct tensor dz,
+                             struct tensor x)
+{
+    const struct projection *p = projection_of(m, which, 0);
+    const struct projection *next = projection_of(m, which, second(t));
+    struct neighbours range = { block.first, block.count };
+    int64_t rank = t->setup.recipe->rank;
+    for (int i = 0; i < p->count; i++) {
+        const struct linear *l = p->linears[i];
+        if (!l->a)
+            continue;
+        struct tensor own = tensor_columns(dz, l->first_z, rank);
+        struct tensor back = tensor_of(t->scratch.ddropped.at, x.dtype, x.rows, x.columns);
+        ops(t)->experts_tn(t->device,
+                           matrices(range, l->a->gradient, next->linears[i]->a->gradient), own,
+                           transformer_dropped_input(t, batch, l, x), &m->routing, 1, 1);
+        ops(t)->zero(t->device, back);
+        ops(t)->experts_nn(t->device, back, own,
+                           part_of(block, p->out + l->first_z, 0, rank, p->in), &m->routing, 1, 0);
+        transformer_add_dropped(t, batch, l, dx, back);
+    }
+}
+
+// dx = dy W + dz A, with dz in the last columns of dy; and the gradients of what is trained.
+static void project_backward(struct transformer *t, const struct micro_batch *batch,
+                             const struct mixture *m, enum expert_linear which, struct tensor dx,
+                             struct tensor dy, struct tensor x)
+{
+    const struct projection *p = projection_of(m, which, 0);
+    bool drops = transformer_drops(t, batch, p);
+    int64_t rank = drops ? 0 : p->rank;
+    transformer_note_linears(t, p, x.rows);
+    for (int i = 0; i < 2; i++) { // each factor has a product for its input and for itself
+        transformer_note_adapters(t, "adapter a", p, x.rows);
+        transformer_note_adapters(t, "adapter b", p, x.rows);
+    }
+    for (struct neighbours r = range_from(t, m, 0); r.count;
+         r = range_from(t, m, r.first + r.count)) {
+        struct expert_matrices block = blocks_of(t, m, which, r);
+        if (p->rank)
+            adapter_gradients(t, batch, m, which, block, dy, x);
+        ops(t)->experts_nn(t->device, dx, tensor_columns(dy, 0, p->out + rank),
+                           part_of(block, 0, 0, p->out + rank, p->in), &m->routing, 1, 0);
+        if (drops)
+            dropped_backward(t, batch, m, which, block, dx, tensor_columns(dy, p->out, p->rank),
+                             tensor_columns(x, 0, p->in));
+    }
+    if (!p->gradient.at)
+        return;
+    transformer_note_linears(t, p, x.rows);
+    ops(t)->experts_tn(
+        t->device,
+        matrices(range_from(t, m, 0), p->gradient, projection_of(m, which, second(t))->gradient),
+        tensor_columns(dy, 0, p->out), x, &m->routing, 1, t->is_fresh ? 0 : 1);
+}
+
 static void note_router(struct transformer *t, const struct micro_batch *batch)
 {
     const struct model *m = &t->decoder->model;
@@ -37,7 +316,6 @@ static void note_router(struct transformer *t, const struct micro_batch *batch)
 
 // --- forward -----------------------------------------------------------------
 
-// The rows of each expert are needed on the host, which starts its products: this waits.
 void transformer_route(struct transformer *t, const struct micro_batch *batch,
                        struct transformer_layer *l)
 {
@@ -50,8 +328,6 @@ void transformer_route(struct transformer *t, const struct micro_batch *batch,
     ops(t)->route_forward(t->device, first_rows(m->probabilities, batch->tokens),
                           first_rows(m->weights, rows_of(t, batch)), &m->routing, t->scratch.load,
                           logits);
-    ops(t)->download(t->device, m->counts, m->routing.counts,
-                     t->decoder->model.experts * (int64_t)sizeof *m->counts);
 }
 
 static void dispatch(struct transformer *t, const struct micro_batch *batch,
@@ -67,27 +343,10 @@ void transformer_experts_gate(struct transformer *t, const struct micro_batch *b
                               struct transformer_layer *l)
 {
     const struct mixture *m = &l->mixture;
-    int64_t F = t->decoder->model.expert_width, first = 0;
+    int64_t n = rows_of(t, batch), F = t->decoder->model.expert_width;
     dispatch(t, batch, l);
-    for (int64_t e = 0; e < t->decoder->model.experts; first += m->counts[e++])
-        if (m->counts[e])
-            transformer_project(
-                t, batch, &m->experts[e].gate,
-                tensor_columns(tensor_rows(m->gate_up, first, m->counts[e]), 0, 2 * F),
-                tensor_rows(m->rows, first, m->counts[e]));
-}
-
-// z of the rows of all experts' gate or down projections, where the products do not run again: z
-// lies beside its input and is computed with it, which costs less than to keep it.
-static void low_ranks(struct transformer *t, const struct micro_batch *batch,
-                      const struct mixture *m, enum expert_linear which, struct tensor x)
-{
-    for (int64_t e = 0, first = 0; e < t->decoder->model.experts; first += m->counts[e++]) {
-        struct expert *expert = &m->experts[e];
-        if (m->counts[e])
-            transformer_low_rank(t, batch, which == EXPERT_DOWN ? &expert->down : &expert->gate,
-                                 tensor_rows(x, first, m->counts[e]));
-    }
+    project(t, batch, m, EXPERT_GATE, tensor_columns(first_rows(m->gate_up, n), 0, 2 * F),
+            first_rows(m->rows, n));
 }
 
 void transformer_experts_activate(struct transformer *t, const struct micro_batch *batch,
@@ -101,20 +360,16 @@ void transformer_experts_activate(struct transformer *t, const struct micro_batc
                            tensor_columns(gate_up, 0, F), tensor_columns(gate_up, F, F),
                            first_rows(m->weights, n));
     if (t->phase == STEP_RECOMPUTE)
-        low_ranks(t, batch, m, EXPERT_DOWN, m->activated);
+        low_rank_again(t, batch, m, EXPERT_DOWN, first_rows(m->activated, n));
 }
 
 void transformer_experts_down(struct transformer *t, const struct micro_batch *batch,
                               struct transformer_layer *l)
 {
     const struct mixture *m = &l->mixture;
-    int64_t n = rows_of(t, batch), first = 0;
+    int64_t n = rows_of(t, batch);
     struct tensor out = width_of(t, first_rows(t->scratch.expert_rows, n));
-    for (int64_t e = 0; e < t->decoder->model.experts; first += m->counts[e++])
-        if (m->counts[e])
-            transformer_project(t, batch, &m->experts[e].down,
-                                tensor_rows(out, first, m->counts[e]),
-                                tensor_rows(m->activated, first, m->counts[e]));
+    project(t, batch, m, EXPERT_DOWN, out, first_rows(m->activated, n));
     transformer_note(t, "combine", 0);
     ops(t)->combine(t->device, first_rows(t->scratch.branch, batch->tokens), out, &m->routing);
 }
@@ -137,27 +392,10 @@ void transformer_experts_recompute(struct transformer *t, const struct micro_bat
         transformer_experts_gate(t, batch, l);
     } else {
         dispatch(t, batch, l);
-        low_ranks(t, batch, &l->mixture, EXPERT_GATE, l->mixture.rows);
+        low_rank_again(t, batch, &l->mixture, EXPERT_GATE,
+                       first_rows(l->mixture.rows, rows_of(t, batch)));
     }
     transformer_experts_activate(t, batch, l);
-}
-
-// Of an expert without rows nothing is added; the first micro-batch overwrites.
-static void clear_unused(struct transformer *t, const struct projection *p)
-{
-    if (t->is_fresh && p->gradient.at)
-        ops(t)->zero(t->device, p->gradient);
-}
-
-static void expert_backward(struct transformer *t, const struct micro_batch *batch,
-                            struct projection *p, struct tensor dx, struct tensor dy,
-                            struct tensor x, int64_t first, int64_t count)
-{
-    if (count)
-        transformer_project_backward(t, batch, p, tensor_rows(dx, first, count),
-                                     tensor_rows(dy, first, count), tensor_rows(x, first, count));
-    else
-        clear_unused(t, p);
 }
 
 static void router_backward(struct transformer *t, const struct micro_batch *batch,
@@ -185,23 +423,17 @@ void transformer_experts_backward(struct transformer *t, const struct micro_batc
     struct mixture *m = &l->mixture;
     struct transformer_scratch *s = &t->scratch;
     int64_t n = rows_of(t, batch), F = t->decoder->model.expert_width;
-    int64_t experts = t->decoder->model.experts, first = 0;
     struct tensor rows = first_rows(s->expert_rows, n), gate_up = first_rows(m->gate_up, n);
     struct tensor gate = tensor_columns(gate_up, 0, F), up = tensor_columns(gate_up, F, F);
     struct tensor dactivated = first_rows(s->dexpert_activated, n);
     transformer_note(t, "combine", 0);
     ops(t)->gather(t->device, width_of(t, rows), width_of(t, first_rows(s->dx, batch->tokens)),
                    m->routing.rows);
-    for (int64_t e = 0; e < experts; first += m->counts[e++])
-        expert_backward(t, batch, &m->experts[e].down, dactivated, rows, m->activated, first,
-                        m->counts[e]);
+    project_backward(t, batch, m, EXPERT_DOWN, dactivated, rows, first_rows(m->activated, n));
     transformer_note(t, "expert activation", 0);
     ops(t)->swiglu_backward(t->device, gate, up, first_rows(s->dexpert_weights, n), dactivated,
                             gate, up, first_rows(m->weights, n));
-    first = 0;
-    for (int64_t e = 0; e < experts; first += m->counts[e++])
-        expert_backward(t, batch, &m->experts[e].gate, width_of(t, rows), gate_up, m->rows, first,
-                        m->counts[e]);
+    project_backward(t, batch, m, EXPERT_GATE, width_of(t, rows), gate_up, first_rows(m->rows, n));
     transformer_note(t, "dispatch", 0);
     ops(t)->combine(t->device, first_rows(s->branch, batch->tokens), width_of(t, rows),
                     &m->routing);

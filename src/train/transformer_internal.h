@@ -17,6 +17,12 @@ static inline struct tensor first_rows(struct tensor tensor, int64_t rows)
     return tensor.at ? tensor_rows(tensor, 0, rows) : tensor;
 }
 
+// Whether the value is a copy of the master, in another type or place.
+static inline bool parameter_is_copied(const struct parameter *p)
+{
+    return p->master.at && p->value.at && p->master.at != p->value.at;
+}
+
 void transformer_run_forward(struct transformer *t, const struct micro_batch *batch);
 void transformer_run_backward(struct transformer *t, const struct micro_batch *batch);
 
@@ -51,18 +57,31 @@ struct tensor transformer_stacked(struct transformer *t, const struct projection
 void transformer_project(struct transformer *t, const struct micro_batch *batch,
                          struct projection *p, struct tensor y, struct tensor x);
 
-// z alone, where x was recomputed and y was not.
-void transformer_low_rank(struct transformer *t, const struct micro_batch *batch,
-                          struct projection *p, struct tensor x);
-
 // dx = dy W + dz A, with dz in the last columns of dy; and the gradients of what is trained.
 void transformer_project_backward(struct transformer *t, const struct micro_batch *batch,
                                   struct projection *p, struct tensor dx, struct tensor dy,
                                   struct tensor x);
 
+// What the trace counts of a projection: the adapters' factors apart ("adapter a", "adapter b"),
+// without the zeros of the stacked block.
+void transformer_note_linears(struct transformer *t, const struct projection *p, int64_t rows);
+void transformer_note_adapters(struct transformer *t, const char *name, const struct projection *p,
+                               int64_t rows);
+
+// Dropout of adapters: whether there is any, the input of one after it, and the way back, which
+// changes `back`.
+bool transformer_drops(const struct transformer *t, const struct micro_batch *batch,
+                       const struct projection *p);
+struct tensor transformer_dropped_input(struct transformer *t, const struct micro_batch *batch,
+                                        const struct linear *linear, struct tensor x);
+void transformer_add_dropped(struct transformer *t, const struct micro_batch *batch,
+                             const struct linear *linear, struct tensor dx, struct tensor back);
+
 // --- mixtures of experts (transformer_experts.c) -----------------------------
 
 int64_t transformer_expert_rows(const struct transformer *t); // T · k
+int64_t transformer_experts_at_once(const struct transformer *t,
+                                    const struct mixture *m); // that are unpacked together
 
 // The feed-forward network of a layer with experts, from middle_normed: route, then gate and up,
 // activation, and down into the branch. Recomputation leaves out the route, which is kept.
@@ -74,6 +93,9 @@ void transformer_experts_activate(struct transformer *t, const struct micro_batc
                                   struct transformer_layer *l);
 void transformer_experts_down(struct transformer *t, const struct micro_batch *batch,
                               struct transformer_layer *l);
+
+// Values from masters, after an update.
+void transformer_experts_refresh(struct transformer *t, const struct mixture *m);
 
 // Recomputes what a layer below RECOMPUTE_BLOCK did not keep.
 void transformer_experts_recompute(struct transformer *t, const struct micro_batch *batch,

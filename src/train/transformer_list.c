@@ -93,6 +93,9 @@ static void list_expert(struct transformer *t, struct arena *arena, int64_t laye
     for (int i = 0; i < EXPERT_LINEARS; i++) {
         struct linear *linear = &expert->linears[i];
         *linear = list_linear(t, arena, layer, index, &shapes[i]);
+        linear->weight->is_of_expert = true;
+        if (linear->a)
+            linear->a->is_of_expert = linear->b->is_of_expert = true;
         linear->index =
             (int)(m->layers * LINEARS + (layer * m->experts + index) * EXPERT_LINEARS + i);
         join(t, i == EXPERT_DOWN ? &expert->down : &expert->gate, linear);
@@ -117,7 +120,6 @@ static void list_mixture(struct transformer *t, struct arena *arena, int64_t lay
             of_expert[found++] = shapes[i];
     assert(mixture->router && found == EXPERT_LINEARS); // gate, up, down: decoder.c checked it
     mixture->experts = ARENA_NEW(arena, struct expert, m->experts);
-    mixture->counts = ARENA_NEW(arena, int32_t, m->experts);
     for (int64_t i = 0; i < m->experts; i++)
         list_expert(t, arena, layer, i, of_expert);
 }
@@ -262,9 +264,9 @@ static enum err check(const struct transformer *t)
     if (!full && t->decoder->model.experts && recipe_targets(s->recipe, &router))
         return fail(ERR_USAGE,
                     "the engine trains no adapter on a router; leave it out of --targets");
-    if (t->decoder->model.experts && !t->device->backend->route_forward)
+    if (t->decoder->model.experts && s->fp8)
         return fail(ERR_UNAVAILABLE,
-                    "%s: has experts, which the engine trains only on the CPU so far: --device cpu",
+                    "%s: has experts, which the engine multiplies in bf16 only: --precision bf16",
                     t->decoder->kind);
     if (s->bf16_states && (!full || s->compute != DTYPE_BF16))
         return fail(ERR_USAGE,

@@ -566,11 +566,12 @@ struct widest {
     int64_t in, in_or_out, elements; // of any projection; elements: of its stacked block
 };
 
-static void widen(struct widest *widest, const struct projection *p)
+// So many projections of this shape are unpacked at once.
+static void widen(struct widest *widest, const struct projection *p, int64_t at_once)
 {
     widest->in = larger(widest->in, p->in);
     widest->in_or_out = larger(widest->in_or_out, larger(p->in, p->out));
-    widest->elements = larger(widest->elements, (p->in + p->rank) * (p->out + p->rank));
+    widest->elements = larger(widest->elements, at_once * (p->in + p->rank) * (p->out + p->rank));
 }
 
 static void place_widest(struct transformer *t)
@@ -581,14 +582,17 @@ static void place_widest(struct transformer *t)
     const struct mixture *mixture = first_mixture(t);
     for (int64_t layer = 0; layer < t->decoder->model.layers; layer++)
         for (int i = 0; i < PROJECTIONS; i++)
-            widen(&widest, &t->layers[layer].projections[i]);
+            widen(&widest, &t->layers[layer].projections[i], 1);
     if (mixture) {
-        widen(&widest, &mixture->experts[0].gate);
-        widen(&widest, &mixture->experts[0].down);
+        int64_t at_once = transformer_experts_at_once(t, mixture);
+        widen(&widest, &mixture->experts[0].gate, at_once);
+        widen(&widest, &mixture->experts[0].down, at_once);
     }
     if (recipe->method != RECIPE_FULL && recipe->dropout > 0) {
-        s->dropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest.in);
-        s->ddropped = work(t, "dropout", t->setup.compute, t->setup.tokens, widest.in);
+        bool on_experts = mixture && mixture->experts[0].gate.rank + mixture->experts[0].down.rank;
+        int64_t rows = on_experts ? transformer_expert_rows(t) : t->setup.tokens;
+        s->dropped = work(t, "dropout", t->setup.compute, rows, widest.in);
+        s->ddropped = work(t, "dropout", t->setup.compute, rows, widest.in);
     }
     if (recipe->method == RECIPE_QLORA || t->setup.fp8)
         s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, widest.elements);

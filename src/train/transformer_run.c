@@ -17,15 +17,14 @@ static double product_flops(int64_t rows, int64_t in, int64_t out)
     return 2.0 * (double)rows * (double)in * (double)out;
 }
 
-// FLOPs of A and B count as the adapters'; the zeros of the stacked block are not counted.
-static void note_linears(struct transformer *t, const struct projection *p, int64_t rows)
+void transformer_note_linears(struct transformer *t, const struct projection *p, int64_t rows)
 {
     for (int i = 0; i < p->count; i++)
         transformer_note(t, p->linears[i]->name, product_flops(rows, p->in, p->linears[i]->out));
 }
 
-static void note_adapters(struct transformer *t, const char *name, const struct projection *p,
-                          int64_t rows)
+void transformer_note_adapters(struct transformer *t, const char *name, const struct projection *p,
+                               int64_t rows)
 {
     bool first = !strcmp(name, "adapter a");
     for (int i = 0; i < p->count; i++)
@@ -35,8 +34,8 @@ static void note_adapters(struct transformer *t, const char *name, const struct 
                 product_flops(rows, first ? p->in : p->linears[i]->out, t->setup.recipe->rank));
 }
 
-static bool drops(const struct transformer *t, const struct micro_batch *batch,
-                  const struct projection *p)
+bool transformer_drops(const struct transformer *t, const struct micro_batch *batch,
+                       const struct projection *p)
 {
     return p->rank && t->setup.recipe->dropout > 0 && batch->key;
 }
@@ -46,13 +45,19 @@ static uint64_t dropout_key(const struct micro_batch *batch, const struct linear
     return batch->key ^ ((uint64_t)linear->index + 1) * 0x9E3779B97F4A7C15u;
 }
 
-// The input of one adapter, after dropout.
-static struct tensor dropped_input(struct transformer *t, const struct micro_batch *batch,
-                                   const struct linear *linear, struct tensor x)
+struct tensor transformer_dropped_input(struct transformer *t, const struct micro_batch *batch,
+                                        const struct linear *linear, struct tensor x)
 {
     struct tensor out = tensor_of(t->scratch.dropped.at, x.dtype, x.rows, x.columns);
     ops(t)->dropout(t->device, out, x, t->setup.recipe->dropout, dropout_key(batch, linear));
     return out;
+}
+
+void transformer_add_dropped(struct transformer *t, const struct micro_batch *batch,
+                             const struct linear *linear, struct tensor dx, struct tensor back)
+{
+    ops(t)->dropout(t->device, back, back, t->setup.recipe->dropout, dropout_key(batch, linear));
+    ops(t)->add(t->device, dx, dx, back);
 }
 
 static struct tensor low_rank_of(const struct projection *p, struct tensor x)
@@ -67,8 +72,8 @@ static void compute_low_rank(struct transformer *t, const struct micro_batch *ba
     struct tensor x = tensor_columns(x_and_z, 0, p->in);
     struct tensor z = tensor_columns(x_and_z, p->in, p->rank);
     int64_t rank = t->setup.recipe->rank;
-    note_adapters(t, "adapter a", p, x.rows);
-    if (!drops(t, batch, p)) {
+    transformer_note_adapters(t, "adapter a", p, x.rows);
+    if (!transformer_drops(t, batch, p)) {
         ops(t)->matmul_nt(t->device, z, x, a, t->adapter_scale, 0);
     } else {
         ops(t)->zero(t->device, z);
@@ -76,8 +81,8 @@ static void compute_low_rank(struct transformer *t, const struct micro_batch *ba
             const struct linear *l = p->linears[i];
             if (l->a)
                 ops(t)->matmul_nt(t->device, tensor_columns(z, l->first_z, rank),
-                                  dropped_input(t, batch, l, x), tensor_rows(a, l->first_z, rank),
-                                  t->adapter_scale, 0);
+                                  transformer_dropped_input(t, batch, l, x),
+                                  tensor_rows(a, l->first_z, rank), t->adapter_scale, 0);
         }
     }
     if (p->z.at)
@@ -98,22 +103,15 @@ static struct tensor first_factors(const struct projection *p, struct tensor blo
     return block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
 }
 
-void transformer_low_rank(struct transformer *t, const struct micro_batch *batch,
-                          struct projection *p, struct tensor x)
-{
-    if (p->rank)
-        compute_low_rank(t, batch, p, first_factors(p, transformer_stacked(t, p)), x);
-}
-
 void transformer_project(struct transformer *t, const struct micro_batch *batch,
                          struct projection *p, struct tensor y, struct tensor x)
 {
     struct tensor block = transformer_stacked(t, p), a = first_factors(p, block);
     if (p->rank)
         compute_low_rank(t, batch, p, a, x);
-    note_linears(t, p, x.rows);
+    transformer_note_linears(t, p, x.rows);
     if (p->rank)
-        note_adapters(t, "adapter b", p, x.rows);
+        transformer_note_adapters(t, "adapter b", p, x.rows);
     if (block.at) {
         ops(t)->matmul_nt(t->device, y, x, tensor_rows(block, 0, p->out), 1, 0);
     } else {
@@ -142,10 +140,10 @@ static void dropped_backward(struct transformer *t, const struct micro_batch *ba
             continue;
         struct tensor own = tensor_columns(dz, l->first_z, rank);
         struct tensor back = tensor_of(t->scratch.ddropped.at, x.dtype, x.rows, x.columns);
-        ops(t)->matmul_tn(t->device, l->a->gradient, own, dropped_input(t, batch, l, x), 1, 1);
+        ops(t)->matmul_tn(t->device, l->a->gradient, own, transformer_dropped_input(t, batch, l, x),
+                          1, 1);
         ops(t)->matmul_nn(t->device, back, own, tensor_rows(a, l->first_z, rank), 1, 0);
-        ops(t)->dropout(t->device, back, back, t->setup.recipe->dropout, dropout_key(batch, l));
-        ops(t)->add(t->device, dx, dx, back);
+        transformer_add_dropped(t, batch, l, dx, back);
     }
 }
 
@@ -162,11 +160,11 @@ static void adapter_gradients(struct transformer *t, const struct micro_batch *b
             parts[count++] = (struct adapter_part){ l->first, l->first_z, l->b->gradient };
     }
     for (int i = 0; i < 2; i++) // two products, although dy is read once for both
-        note_adapters(t, "adapter b", p, x.rows);
+        transformer_note_adapters(t, "adapter b", p, x.rows);
     ops(t)->adapters_backward(t->device, dz, parts, count, dy, b, low_rank_of(p, x),
                               t->adapter_scale);
-    note_adapters(t, "adapter a", p, x.rows);
-    if (!drops(t, batch, p))
+    transformer_note_adapters(t, "adapter a", p, x.rows);
+    if (!transformer_drops(t, batch, p))
         ops(t)->matmul_tn(t->device, p->a_gradient, dz, tensor_columns(x, 0, p->in), 1, 1);
 }
 
@@ -175,10 +173,10 @@ static void input_gradient(struct transformer *t, const struct micro_batch *batc
                            struct projection *p, struct tensor block, struct tensor a,
                            struct tensor dx, struct tensor dy, struct tensor x)
 {
-    bool has_dropout = drops(t, batch, p);
+    bool has_dropout = transformer_drops(t, batch, p);
     int64_t rank = has_dropout ? 0 : p->rank;
     struct tensor dz = tensor_columns(dy, p->out, p->rank);
-    note_linears(t, p, x.rows);
+    transformer_note_linears(t, p, x.rows);
     if (block.at) {
         ops(t)->matmul_nn(t->device, dx, tensor_columns(dy, 0, p->out + rank),
                           tensor_columns(tensor_rows(block, 0, p->out + rank), 0, p->in), 1, 0);
@@ -190,7 +188,7 @@ static void input_gradient(struct transformer *t, const struct micro_batch *batc
                               p->backward.scales, rank ? 1 : 0);
     }
     if (p->rank)
-        note_adapters(t, "adapter a", p, x.rows);
+        transformer_note_adapters(t, "adapter a", p, x.rows);
     if (has_dropout)
         dropped_backward(t, batch, p, a, dx, dz, tensor_columns(x, 0, p->in));
 }
@@ -210,7 +208,7 @@ void transformer_project_backward(struct transformer *t, const struct micro_batc
         adapter_gradients(t, batch, p, dz, dy_only, b, x);
     input_gradient(t, batch, p, block, a, dx, dy, x);
     if (p->gradient.at) {
-        note_linears(t, p, x.rows);
+        transformer_note_linears(t, p, x.rows);
         ops(t)->matmul_tn(t->device, p->gradient, dy_only, x, 1, t->is_fresh ? 0 : 1);
     }
     for (int i = 0; i < p->count; i++) {

@@ -176,9 +176,12 @@ void transformer_refresh(struct transformer *t)
 {
     for (size_t i = 0; i < t->parameter_count; i++) {
         struct parameter *p = &t->parameters[i];
-        if (p->master.at && p->value.at && p->master.at != p->value.at)
+        if (parameter_is_copied(p) && !p->is_of_expert)
             ops(t)->cast(t->device, p->value, p->master);
     }
+    for (int64_t i = 0; i < t->decoder->model.layers; i++)
+        if (t->layers[i].mixture.experts)
+            transformer_experts_refresh(t, &t->layers[i].mixture);
 }
 
 // Each weight has a random key of its own, made from its name: what else is trained, and in which

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda-parity [--time] [--self] [--trace] [--small] [--library FILE] [WORD]: each operation of the
 // CUDA backend against the CPU's, on ragged and strided shapes; two runs must give the same bits.
-// --time prints speeds at the shape of an 8B model instead. --self holds the CPU against itself,
-// without a GPU; --trace names each run before it starts; --small leaves out what is slow under
-// compute-sanitizer.
+// --time prints speeds at the shape of an 8B model, and of a mixture, instead. --self holds the CPU
+// against itself, without a GPU; --trace names each run before it starts; --small leaves out what
+// is slow under compute-sanitizer.
 
 #include "test/cuda/parity.h"
 
@@ -327,11 +327,12 @@ int main(int argc, char **argv)
         return stop();
     printf("%s, %.1f GiB\n", gpu.name, (double)gpu.total_bytes / (1 << 30));
     if (timed)
-        return timing_run(&gpu) == OK ? 0 : stop();
+        return timing_run(&gpu, word) == OK ? 0 : stop();
     int counts[2] = { 0 };
     char problem[512] = "";
     run_cases(parity_cases, word, &cpu, &gpu, counts);
     run_cases(parity_product_cases, word, &cpu, &gpu, counts);
+    run_cases(parity_mixture_cases, word, &cpu, &gpu, counts);
     if (!self && !small && !*word) {
         bool good = parity_limits(&gpu, problem, sizeof problem) == OK;
         printf("%-4s memory and copies %s\n", good ? "PASS" : "FAIL", problem);

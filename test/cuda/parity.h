@@ -58,6 +58,8 @@ enum { PARITY_END = -1 };
 
 extern const struct parity_case parity_cases[];         // elementwise and the like (cases.c)
 extern const struct parity_case parity_product_cases[]; // products and attention (products.c)
+extern const struct parity_case parity_mixture_cases[]; // of experts (mixtures.c)
 enum err parity_limits(struct device *gpu, char *problem, int64_t size); // memory, big copies
 
-enum err timing_run(struct device *gpu); // prints the tables of speeds (timing.c)
+// Prints the tables of speeds; of a mixture alone if the word is "experts" (timing.c).
+enum err timing_run(struct device *gpu, const char *word);

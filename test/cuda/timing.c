@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static const double copy_bytes_per_s = 4.3e12, bf16_flops_per_s = 790e12; // of an H200, measured
@@ -21,6 +22,7 @@ struct bench {
     int64_t n; // a number of the operation's own
     int32_t *ids;
     struct quantized quantized;
+    struct routing routing;
 };
 
 typedef void (*operation)(struct bench *b);
@@ -503,9 +505,121 @@ static void time_products(struct bench *b, int64_t tokens)
     }
 }
 
-enum err timing_run(struct device *gpu)
+// --- a mixture of experts, of the shape of Qwen3-30B-A3B ---------------------
+
+enum { EXPERTS = 128, CHOSEN = 8, NARROW = 2048, EXPERT = 768 };
+
+static void route(struct bench *b)
+{
+    b->op->route_forward(b->gpu, b->t[1], b->t[2], &b->routing, none, b->t[0]);
+}
+
+static void route_backward(struct bench *b)
+{
+    b->op->route_backward(b->gpu, b->t[0], b->t[3], b->t[1], b->t[2], &b->routing, none);
+}
+
+static void combine(struct bench *b)
+{
+    b->op->combine(b->gpu, b->t[5], b->t[4], &b->routing);
+}
+
+static void weighted(struct bench *b)
+{
+    struct tensor gate = tensor_columns(b->t[5], 0, EXPERT);
+    struct tensor up = tensor_columns(b->t[5], EXPERT, EXPERT);
+    b->op->swiglu_backward(b->gpu, gate, up, b->t[3], b->t[4], gate, up, b->t[2]);
+}
+
+// The matrices of all experts lie one below the other.
+static struct expert_matrices of_experts(struct tensor all)
+{
+    int64_t rows = all.rows / EXPERTS;
+    return (struct expert_matrices){ tensor_rows(all, 0, rows), rows * all.stride, 0, EXPERTS };
+}
+
+static void experts_nt(struct bench *b)
+{
+    b->op->experts_nt(b->gpu, b->t[4], b->t[5], of_experts(b->t[6]), &b->routing, 1, 0);
+}
+
+static void experts_nn(struct bench *b)
+{
+    b->op->experts_nn(b->gpu, b->t[4], b->t[5], of_experts(b->t[6]), &b->routing, 1, 0);
+}
+
+static void experts_tn(struct bench *b)
+{
+    b->op->experts_tn(b->gpu, of_experts(b->t[6]), b->t[4], b->t[5], &b->routing, 1, 1);
+}
+
+// Logits, probabilities, weights and their gradients, and the choice.
+static void mixture(struct bench *b, int64_t tokens)
+{
+    int64_t n = tokens * CHOSEN;
+    tensor(b, DTYPE_BF16, tokens, EXPERTS, 0), tensor(b, DTYPE_F32, tokens, EXPERTS, 0);
+    tensor(b, DTYPE_F32, n, 1, 0), tensor(b, DTYPE_F32, n, 1, 0);
+    int32_t *at = take(b, (3 * n + EXPERTS) * 4);
+    b->routing = (struct routing){ CHOSEN, at, at + n, at + 2 * n, at + 3 * n, true };
+    route(b);
+}
+
+static void release_mixture(struct bench *b, int64_t tokens)
+{
+    int64_t ints = (3 * tokens * CHOSEN + EXPERTS) * 4;
+    b->op->release(b->gpu, b->routing.experts, ints);
+}
+
+static void time_experts(struct bench *b, const char *name, operation run, int64_t tokens,
+                         int64_t first, int64_t second, bool first_is_out)
+{
+    int64_t n = tokens * CHOSEN;
+    mixture(b, tokens);
+    tensor(b, DTYPE_BF16, n, first, 0), tensor(b, DTYPE_BF16, n, second, 0);
+    bool is_gradient = run == experts_tn;
+    int64_t rows = is_gradient || first_is_out ? first : second;
+    tensor(b, is_gradient ? DTYPE_F32 : DTYPE_BF16, EXPERTS * rows, rows == first ? second : first,
+           0);
+    show_product(b, name, run, n, first, second);
+    release_mixture(b, tokens);
+}
+
+static void time_mixture(struct bench *b, int64_t tokens)
+{
+    double n = (double)tokens * CHOSEN, routed = (double)tokens * EXPERTS * 6;
+    printf("\na mixture of experts, %lld tokens\n", (long long)tokens);
+    mixture(b, tokens);
+    show_bytes(b, "experts: router", route, routed);
+    release_mixture(b, tokens);
+    mixture(b, tokens);
+    show_bytes(b, "experts: router backward", route_backward, routed);
+    release_mixture(b, tokens);
+    mixture(b, tokens);
+    tensor(b, DTYPE_BF16, tokens * CHOSEN, NARROW, 0), tensor(b, DTYPE_BF16, tokens, NARROW, 0);
+    show_bytes(b, "experts: combine", combine, 2 * NARROW * (n + (double)tokens));
+    release_mixture(b, tokens);
+    mixture(b, tokens);
+    tensor(b, DTYPE_BF16, tokens * CHOSEN, EXPERT, 0);
+    tensor(b, DTYPE_BF16, tokens * CHOSEN, 2 * EXPERT, 0);
+    show_bytes(b, "experts: swiglu backward", weighted, 10 * EXPERT * n);
+    release_mixture(b, tokens);
+    time_experts(b, "experts: gate_up", experts_nt, tokens, 2 * EXPERT, NARROW, true);
+    time_experts(b, "experts: down", experts_nt, tokens, NARROW, EXPERT, true);
+    time_experts(b, "experts: gate_up back", experts_nn, tokens, NARROW, 2 * EXPERT, false);
+    time_experts(b, "experts: down back", experts_nn, tokens, EXPERT, NARROW, false);
+    time_experts(b, "experts: gate_up weights", experts_tn, tokens, 2 * EXPERT, NARROW, true);
+    time_experts(b, "experts: skinny x A", experts_nt, tokens, 64, NARROW, true);
+    time_experts(b, "experts: skinny dB", experts_tn, tokens, EXPERT, 16, true);
+}
+
+enum err timing_run(struct device *gpu, const char *word)
 {
     struct bench b = { .gpu = gpu, .op = gpu->backend };
+    if (!strcmp(word, "experts")) {
+        time_mixture(&b, 4096);
+        time_mixture(&b, 16384);
+        return gpu->backend->sync(gpu);
+    }
     printf("against %.1f TB/s and %.0f TFLOP/s\n", copy_bytes_per_s / 1e12,
            bf16_flops_per_s / 1e12);
     time_weights(&b);

@@ -353,6 +353,64 @@ TEST(matmul_multiplies_every_way_in_every_type)
     }
 }
 
+// --- experts -----------------------------------------------------------------
+
+enum { EXPERTS = 4, EXPERT_ROWS = 9, OTHER = 6, DEEP = 5 };
+static int32_t expert_counts[EXPERTS] = { 3, 0, 4, 2 };
+
+static struct expert_matrices below_each_other(struct tensor all, int64_t first, int64_t count)
+{
+    int64_t rows = all.rows / EXPERTS;
+    return (struct expert_matrices){ tensor_rows(all, first * rows, rows), rows * all.stride, first,
+                                     count };
+}
+
+TEST(experts_multiply_their_own_rows_with_their_own_matrix)
+{
+    struct routing r = { .counts = expert_counts };
+    struct tensor a = gradient_random(EXPERT_ROWS, DEEP, 1);
+    struct tensor b = gradient_random(EXPERTS * OTHER, DEEP, 2);
+    struct tensor c = gradient_random(EXPERT_ROWS, OTHER, 3), before = gradient_random(9, OTHER, 3);
+    struct tensor back = gradient_random(EXPERT_ROWS, DEEP, 4);
+    OP(experts_nt)(gradient_device(), c, a, below_each_other(b, 1, 2), &r, 0.5, 2);
+    OP(experts_nn)(gradient_device(), back, before, below_each_other(b, 0, EXPERTS), &r, 1, 0);
+    for (int64_t i = 0; i < EXPERT_ROWS; i++) {
+        int64_t e = i < 3 ? 0 : i < 7 ? 2 : 3;
+        for (int64_t j = 0; j < OTHER; j++) {
+            double sum = 2 * element(before, i, j);
+            for (int64_t k = 0; k < DEEP; k++)
+                sum += 0.5 * element(a, i, k) * element(b, e * OTHER + j, k);
+            CHECK_NEAR(element(c, i, j), e == 2 ? sum : element(before, i, j), 1e-12);
+        }
+        for (int64_t k = 0; k < DEEP; k++) {
+            double sum = 0;
+            for (int64_t j = 0; j < OTHER; j++)
+                sum += element(before, i, j) * element(b, e * OTHER + j, k);
+            CHECK_NEAR(element(back, i, k), sum, 1e-12);
+        }
+    }
+}
+
+TEST(experts_sum_over_their_own_rows_and_have_zeros_without_any)
+{
+    struct routing r = { .counts = expert_counts };
+    struct tensor a = gradient_random(EXPERT_ROWS, OTHER, 1);
+    struct tensor b = gradient_random(EXPERT_ROWS, DEEP, 2);
+    struct tensor set = gradient_random(EXPERTS * OTHER, DEEP, 3);
+    struct tensor added = gradient_random(EXPERTS * OTHER, DEEP, 3);
+    OP(experts_tn)(gradient_device(), below_each_other(set, 0, EXPERTS), a, b, &r, 1, 0);
+    OP(experts_tn)(gradient_device(), below_each_other(added, 1, 3), a, b, &r, 1, 1);
+    for (int64_t e = 0, first = 0; e < EXPERTS; first += expert_counts[e++])
+        for (int64_t i = e * OTHER; i < (e + 1) * OTHER; i++)
+            for (int64_t k = 0; k < DEEP; k++) {
+                double sum = 0, before = element(gradient_random(EXPERTS * OTHER, DEEP, 3), i, k);
+                for (int64_t row = first; row < first + expert_counts[e]; row++)
+                    sum += element(a, row, i - e * OTHER) * element(b, row, k);
+                CHECK_NEAR(element(set, i, k), sum, 1e-12);
+                CHECK_NEAR(element(added, i, k), e ? before + sum : before, 1e-12);
+            }
+}
+
 // y = z Bᵀ of two adapters; the middle columns of y and the last of z belong to none.
 struct adapters_case {
     struct tensor z, b, y, cotangent;

@@ -5,11 +5,16 @@
 #include "train/arrange.h"
 
 // Five layers: more than the two that are whole at a time, and an odd number of them.
-static const char five_layers[] =
-    "{\"model_type\": \"qwen3\", \"hidden_size\": 32, \"num_hidden_layers\": 5, "
-    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 8, "
-    "\"intermediate_size\": 48, \"vocab_size\": 61, \"max_position_embeddings\": 64, "
-    "\"rope_theta\": 100.0, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": false}";
+#define SHAPE                                                                          \
+    "\"hidden_size\": 32, \"num_hidden_layers\": 5, "                                  \
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 8, "        \
+    "\"intermediate_size\": 48, \"vocab_size\": 61, \"max_position_embeddings\": 64, " \
+    "\"rope_theta\": 100.0, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": false}"
+
+static const char five_layers[] = "{\"model_type\": \"qwen3\", " SHAPE;
+static const char five_mixtures[] =
+    "{\"model_type\": \"qwen3_moe\", \"num_experts\": 3, \"num_experts_per_tok\": 2, "
+    "\"moe_intermediate_size\": 24, " SHAPE;
 
 static const struct kind {
     int method;
@@ -17,12 +22,15 @@ static const struct kind {
     bool fp8;
     double dropout;
     enum recompute level;
+    bool has_experts;
 } kinds[] = {
-    { RECIPE_LORA, DTYPE_F32, false, 0, RECOMPUTE_NONE },
-    { RECIPE_LORA, DTYPE_BF16, false, 0.1, RECOMPUTE_BLOCK },
-    { RECIPE_LORA, DTYPE_BF16, true, 0, RECOMPUTE_NORMS },
-    { RECIPE_QLORA, DTYPE_F32, false, 0, RECOMPUTE_GATE },
-    { RECIPE_QLORA, DTYPE_BF16, false, 0, RECOMPUTE_NONE },
+    { RECIPE_LORA, DTYPE_F32, false, 0, RECOMPUTE_NONE, false },
+    { RECIPE_LORA, DTYPE_BF16, false, 0.1, RECOMPUTE_BLOCK, false },
+    { RECIPE_LORA, DTYPE_BF16, true, 0, RECOMPUTE_NORMS, false },
+    { RECIPE_QLORA, DTYPE_F32, false, 0, RECOMPUTE_GATE, false },
+    { RECIPE_QLORA, DTYPE_BF16, false, 0, RECOMPUTE_NONE, false },
+    { RECIPE_QLORA, DTYPE_F32, false, 0, RECOMPUTE_NORMS, true },
+    { RECIPE_LORA, DTYPE_BF16, false, 0.1, RECOMPUTE_NONE, true },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -30,7 +38,8 @@ static const struct kind *present; // set before a crew is made
 
 static void make_whole(struct whole *run, int rank, int size)
 {
-    CHECK(!decoder_read(&run->tiny->decoder, &test_arena, text_of(five_layers), "five layers"));
+    const char *config = present->has_experts ? five_mixtures : five_layers;
+    CHECK(!decoder_read(&run->tiny->decoder, &test_arena, text_of(config), "five layers"));
     run->tiny->recipe.dropout = present->dropout;
     run->tiny->setup.fp8 = present->fp8;
     run->tiny->setup.level = present->level;
@@ -112,7 +121,7 @@ TEST(training_with_a_shared_base_needs_its_part_of_the_memory)
 // two with a whole base, and by three with a shared one.
 TEST(training_with_a_shared_base_goes_on_with_any_number_of_ranks)
 {
-    for (int i = 3; i < KINDS; i += 2) { // QLoRA in fp32
+    for (int i = 3; i < KINDS; i += 2) { // QLoRA in fp32, without and with experts
         struct crew *straight = crew_of(&kinds[i], true, 3), *stopped = crew_of(&kinds[i], true, 3);
         CHECK(ranks_run(3, crew_run_rank, straight));
         int64_t all = straight->runs[0]->training.steps, half = all / 2;

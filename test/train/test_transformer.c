@@ -121,6 +121,36 @@ TEST(transformer_gradients_of_experts_are_those_of_the_loss)
 
 // --- bitwise -----------------------------------------------------------------
 
+static struct tensor copied_gradients(struct tiny *tiny)
+{
+    struct transformer *t = tiny_open(tiny);
+    struct micro_batch batch = tiny_batch(mixed_sizes, 4, 5);
+    batch.key = 9;
+    tiny_pass(t, &batch, 0.1);
+    struct tensor all = transformer_gradients(t);
+    struct tensor out = gradient_tensor(all.dtype, 1, all.columns);
+    memcpy(out.at, all.at, (size_t)tensor_bytes(all));
+    transformer_release(t);
+    return out;
+}
+
+TEST(transformer_unpacks_experts_one_by_one_or_all_together_to_the_same_bits)
+{
+    struct device *device = gradient_device();
+    int64_t before = device->chunk_bytes;
+    for (int drops = 0; drops < 2; drops++) {
+        struct tiny *tiny = tiny_make("qwen3_moe");
+        tiny->recipe.method = RECIPE_QLORA;
+        tiny->recipe.dropout = drops ? 0.2 : 0;
+        tiny->setup.compute = DTYPE_F32;
+        struct tensor together = copied_gradients(tiny);
+        device->chunk_bytes = 1; // an expert at a time
+        struct tensor alone = copied_gradients(tiny);
+        device->chunk_bytes = before;
+        CHECK(!memcmp(together.at, alone.at, (size_t)tensor_bytes(alone)));
+    }
+}
+
 static struct tensor gradients_at(const char *kind, int method, enum dtype compute,
                                   enum recompute level, double *loss)
 {
@@ -276,17 +306,16 @@ TEST(transformer_allocates_what_it_predicts)
     check_plan("qwen3_moe");
 }
 
-TEST(transformer_refuses_experts_where_the_device_has_no_router)
+TEST(transformer_refuses_experts_in_fp8)
 {
-    struct backend without = backend_cpu;
-    struct device device = *gradient_device();
     struct tiny *tiny = tiny_make("mixtral");
     struct blocks plan;
     enum recompute level;
-    without.route_forward = NULL;
-    device.backend = &without;
-    CHECK(transformer_plan(&plan, &level, &test_arena, &device, &tiny->setup) == ERR_UNAVAILABLE);
-    CHECK(strstr(error_text(), "mixtral: has experts"));
+    tiny->setup.compute = DTYPE_BF16;
+    tiny->setup.fp8 = true;
+    CHECK(transformer_plan(&plan, &level, &test_arena, gradient_device(), &tiny->setup) ==
+          ERR_UNAVAILABLE);
+    CHECK(strstr(error_text(), "mixtral: has experts, which the engine multiplies in bf16 only"));
 }
 
 TEST(transformer_meets_a_budget_layer_by_layer)

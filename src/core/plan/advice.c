@@ -4,6 +4,7 @@
 #include "core/plan/advice.h"
 
 #include "core/plan/plan_internal.h"
+#include "core/step/engine.h"
 
 #include <math.h>
 #include <string.h>
@@ -306,10 +307,9 @@ static const char *wide_adapters(const struct plan *plan, struct arena *arena)
 static const char *engine_lacks_experts(const struct plan *plan, struct arena *arena)
 {
     (void)arena;
-    if (strcmp(plan->stack->name, "native") || !plan->model->experts)
+    if (strcmp(plan->stack->name, "native") || !plan->model->experts || engine_trains(plan->model))
         return NULL;
-    return "the engine trains mixtures of experts only on the CPU so far; on a GPU this forecast "
-           "is "
+    return "the engine trains mixtures like Mixtral and Qwen3-MoE, not this one; the forecast is "
            "of what it could do, and another --stack is needed";
 }
 

@@ -13,7 +13,9 @@ const struct engine_device engine_cuda = { .padding = 64, .chunk_bytes = (int64_
 enum { ALIGNMENT = 256, PART_ALIGNMENT = 128 }; // bytes of a tensor; elements of a rank's part
 enum { EXACT = 4 };                             // bytes of fp32
 static const double MOST_TOKENS = 1e8;          // no card has room for more; the sums stay exact
-enum { QKV, O, GATE, DOWN, PRODUCTS };
+enum { QKV, O, GATE, DOWN, EXPERT_GATE, EXPERT_DOWN, PRODUCTS };
+static const enum model_layer kinds[] = { MODEL_DENSE, MODEL_SPARSE };
+enum { KINDS = sizeof kinds / sizeof *kinds };
 enum { KEEP_ALL, AGAIN_NORMS, AGAIN_GATE, AGAIN_BLOCK }; // levels of recomputation
 
 // Linears that read the same input, and so are one product with their adapters.
@@ -64,14 +66,29 @@ static int64_t placed(const struct layout_of *l, int64_t rows, int64_t columns, 
     return tensor(1, round_up(rows * columns, l->sharded ? PART_ALIGNMENT : 1), element);
 }
 
+static int64_t layers_of(const struct layout_of *l, enum model_layer kind)
+{
+    return model_layers(l->r->model, kind);
+}
+
+// How often a layer of a kind has a product.
+static int64_t times(const struct layout_of *l, int product, enum model_layer kind)
+{
+    bool of_experts = product >= EXPERT_GATE, sparse = kind == MODEL_SPARSE;
+    return product <= O ? 1 : of_experts != sparse ? 0 : sparse ? l->r->model->experts : 1;
+}
+
+// Products that no layer has stay empty.
 static void list_products(struct layout_of *l)
 {
     static const char *const names[PRODUCTS][3] = {
-        { "q", "k", "v" }, { "o" }, { "gate", "up" }, { "down" }
+        { "q", "k", "v" }, { "o" }, { "gate", "up" }, { "down" }, { "expert_gate", "expert_up" },
+        { "expert_down" },
     };
     struct model_linear linears[MODEL_LINEARS];
-    size_t count = model_linears(l->r->model, MODEL_DENSE, linears);
     for (int p = 0; p < PRODUCTS; p++) {
+        enum model_layer kind = p >= EXPERT_GATE ? MODEL_SPARSE : MODEL_DENSE;
+        size_t count = p <= O || layers_of(l, kind) ? model_linears(l->r->model, kind, linears) : 0;
         struct product *product = &l->products[p];
         for (int n = 0; n < 3 && names[p][n]; n++)
             for (size_t i = 0; i < count; i++) {
@@ -158,11 +175,13 @@ static int64_t adapter_bytes(const struct layout_of *l, const struct product *p,
     return bytes;
 }
 
-// Norms and biases of a layer.
-static int64_t other_layer_bytes(const struct layout_of *l, int64_t element)
+// Norms, biases and the router of a layer.
+static int64_t other_layer_bytes(const struct layout_of *l, enum model_layer kind, int64_t element)
 {
     const struct model *m = l->r->model;
     int64_t layer = 2 * placed(l, 1, m->width, element);
+    if (kind == MODEL_SPARSE)
+        layer += placed(l, m->experts, m->width, element);
     if (m->qk_norm == MODEL_QK_HEAD)
         layer += 2 * placed(l, 1, m->head_size, element);
     for (int p = 0; p < PRODUCTS; p++)
@@ -187,16 +206,20 @@ static int64_t end_bytes(const struct layout_of *l, int64_t element)
 // All but the linears of the layers.
 static int64_t other_bytes(const struct layout_of *l, int64_t element)
 {
-    return embedding_bytes(l, element) + l->r->model->layers * other_layer_bytes(l, element) +
-           end_bytes(l, element);
+    int64_t bytes = embedding_bytes(l, element) + end_bytes(l, element);
+    for (int i = 0; i < KINDS; i++)
+        bytes += layers_of(l, kinds[i]) * other_layer_bytes(l, kinds[i], element);
+    return bytes;
 }
 
-static int64_t trained_layer_bytes(const struct layout_of *l, int64_t element)
+static int64_t trained_layer_bytes(const struct layout_of *l, enum model_layer kind,
+                                   int64_t element)
 {
-    int64_t layer = l->full ? other_layer_bytes(l, element) : 0;
+    int64_t layer = l->full ? other_layer_bytes(l, kind, element) : 0;
     for (int i = 0; i < PRODUCTS; i++) {
         const struct product *p = &l->products[i];
-        layer += l->full ? placed(l, p->out, p->in, element) : adapter_bytes(l, p, element);
+        layer += times(l, i, kind) *
+                 (l->full ? placed(l, p->out, p->in, element) : adapter_bytes(l, p, element));
     }
     return layer;
 }
@@ -204,8 +227,10 @@ static int64_t trained_layer_bytes(const struct layout_of *l, int64_t element)
 // Of everything that is trained, in values of this size.
 static int64_t trained_bytes(const struct layout_of *l, int64_t element)
 {
-    int64_t ends = l->full ? embedding_bytes(l, element) + end_bytes(l, element) : 0;
-    return l->r->model->layers * trained_layer_bytes(l, element) + ends;
+    int64_t bytes = l->full ? embedding_bytes(l, element) + end_bytes(l, element) : 0;
+    for (int i = 0; i < KINDS; i++)
+        bytes += layers_of(l, kinds[i]) * trained_layer_bytes(l, kinds[i], element);
+    return bytes;
 }
 
 // Elements of a row that the first rank keeps; no other keeps more.
@@ -222,22 +247,37 @@ static int64_t state_bytes(const struct layout_of *l)
     if (!l->sharded)
         return trained_bytes(l, l->state);
     int64_t kept = part_of(l, embedding_bytes(l, l->state) / l->state) +
-                   l->r->model->layers * part_of(l, trained_layer_bytes(l, l->state) / l->state) +
                    part_of(l, end_bytes(l, l->state) / l->state);
+    for (int i = 0; i < KINDS; i++)
+        kept += layers_of(l, kinds[i]) *
+                part_of(l, trained_layer_bytes(l, kinds[i], l->state) / l->state);
     return tensor(1, kept, l->state);
 }
 
+static int64_t whole_linears(const struct layout_of *l)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < PRODUCTS * KINDS; i++) {
+        const struct product *p = &l->products[i / KINDS];
+        enum model_layer kind = kinds[i % KINDS];
+        if (p->count)
+            bytes += layers_of(l, kind) * times(l, i / KINDS, kind) *
+                     (linear_bytes(l, p) + beside_bytes(l, p));
+    }
+    return bytes;
+}
+
 // The linears of all layers. A rank that shares them keeps its part of each layer, and two whole
-// ones, the present and the next, in the workspace.
+// ones, the present and the next, in the workspace; those of mixtures are not shared.
 static int64_t count_linears(struct engine_bytes *out, const struct layout_of *l)
 {
     int64_t layers = l->r->model->layers, layer = 0, beside = 0;
-    for (int i = 0; i < PRODUCTS; i++) {
+    if (!shared_base(l->r))
+        return whole_linears(l);
+    for (int i = 0; i <= DOWN; i++) {
         layer += linear_bytes(l, &l->products[i]);
         beside += beside_bytes(l, &l->products[i]);
     }
-    if (!shared_base(l->r))
-        return layers * (layer + beside);
     int64_t part = part_of(l, layer / EXACT);
     out->scratch += 2 * tensor(1, part * l->r->layout->data, EXACT);
     return tensor(layers, part, EXACT) + layers * beside;
@@ -259,65 +299,79 @@ static void count_weights(struct engine_bytes *out, const struct layout_of *l)
 // A tensor of one layer: kept for backward up to a level, beyond it shared by all layers.
 struct slot {
     int most_level;
-    int64_t columns, element;
+    int64_t rows, columns, element;
+    enum { IN_DENSE = 1, IN_SPARSE = 2, IN_EACH = 3 } layers;
 };
-enum { ALWAYS = AGAIN_BLOCK, SLOTS = 14 };
+enum { ALWAYS = AGAIN_BLOCK, SLOTS = 20 };
+
+static int64_t expert_rows(const struct layout_of *l)
+{
+    return l->tokens * l->r->model->experts_active;
+}
 
 static int list_slots(struct slot *out, const struct layout_of *l)
 {
     const struct model *m = l->r->model;
-    int64_t C = m->width, F = m->ffn_width, value = l->compute;
-    int64_t Q = model_query_width(m), K = model_key_width(m);
+    int64_t T = l->tokens, N = expert_rows(l), C = m->width, F = m->ffn_width, value = l->compute;
+    int64_t Q = model_query_width(m), K = model_key_width(m), E = m->experts, X = m->expert_width;
     const struct product *p = l->products;
     bool normed = m->qk_norm == MODEL_QK_HEAD;
     const struct slot slots[SLOTS] = {
-        { ALWAYS, C, value },                            // the layer's input
-        { ALWAYS, 1, EXACT },                            // statistics of both norms
-        { ALWAYS, 1, EXACT },                            //
-        { KEEP_ALL, C + p[QKV].columns, value },         // outputs of the norms
-        { KEEP_ALL, C + p[GATE].columns, value },        //
-        { KEEP_ALL, F + p[DOWN].columns, value },        // the activation function's
-        { AGAIN_NORMS, 2 * F + p[GATE].columns, value }, // gate and up
-        { AGAIN_GATE, Q + 2 * K, value },                // q, k, v
-        { AGAIN_GATE, Q + p[O].columns, value },         // attention's output
-        { AGAIN_GATE, m->heads, EXACT },                 // its logarithms of sums
-        { AGAIN_GATE, C, value },                        // the residual stream in the middle
-        { KEEP_ALL, normed ? Q + K : 0, value },         // normalised q and k
-        { ALWAYS, normed ? m->heads : 0, EXACT },        // statistics of their norms
-        { ALWAYS, normed ? m->kv_heads : 0, EXACT },     //
+        { ALWAYS, T, C, value, IN_EACH },                              // the layer's input
+        { ALWAYS, T, 1, EXACT, IN_EACH },                              // statistics of both norms
+        { ALWAYS, T, 1, EXACT, IN_EACH },                              //
+        { KEEP_ALL, T, C + p[QKV].columns, value, IN_EACH },           // outputs of the norms
+        { KEEP_ALL, T, C + p[GATE].columns, value, IN_EACH },          //
+        { KEEP_ALL, T, F + p[DOWN].columns, value, IN_DENSE },         // the activation function's
+        { AGAIN_NORMS, T, 2 * F + p[GATE].columns, value, IN_DENSE },  // gate and up
+        { AGAIN_GATE, T, Q + 2 * K, value, IN_EACH },                  // q, k, v
+        { AGAIN_GATE, T, Q + p[O].columns, value, IN_EACH },           // attention's output
+        { AGAIN_GATE, T, m->heads, EXACT, IN_EACH },                   // its logarithms of sums
+        { AGAIN_GATE, T, C, value, IN_EACH },                          // the stream in the middle
+        { KEEP_ALL, T, normed ? Q + K : 0, value, IN_EACH },           // normalised q and k
+        { ALWAYS, T, normed ? m->heads : 0, EXACT, IN_EACH },          // statistics of their norms
+        { ALWAYS, T, normed ? m->kv_heads : 0, EXACT, IN_EACH },       //
+        { ALWAYS, 1, 3 * N + E, 4, IN_SPARSE },                        // the choice of experts
+        { ALWAYS, T, E, EXACT, IN_SPARSE },                            // their probabilities
+        { ALWAYS, N, 1, EXACT, IN_SPARSE },                            // weights of the rows
+        { KEEP_ALL, N, C + p[EXPERT_GATE].columns, value, IN_SPARSE }, // copies of the tokens
+        { AGAIN_NORMS, N, 2 * X + p[EXPERT_GATE].columns, value, IN_SPARSE }, // gate and up
+        { KEEP_ALL, N, X + p[EXPERT_DOWN].columns, value, IN_SPARSE }, // the activation function's
     };
     memcpy(out, slots, sizeof slots);
     return SLOTS;
 }
 
 // Low-rank activations lie beside the input of their product; a layer that recomputes this input
-// and not them keeps a copy.
-static int64_t low_rank_bytes(const struct layout_of *l)
+// and not them keeps a copy. Experts compute them again.
+static int64_t low_rank_bytes(const struct layout_of *l, enum model_layer kind)
 {
-    static const int until[PRODUCTS] = {
+    static const int until[] = {
         [QKV] = AGAIN_BLOCK, [O] = AGAIN_NORMS, [GATE] = AGAIN_GATE, [DOWN] = AGAIN_BLOCK + 1
     };
     int64_t bytes = 0;
-    for (int i = 0; i < PRODUCTS; i++)
+    for (int i = 0; i <= DOWN; i++)
         if (l->level >= AGAIN_NORMS && l->level < until[i])
-            bytes += tensor(l->tokens, l->products[i].columns, l->compute);
+            bytes += times(l, i, kind) * tensor(l->tokens, l->products[i].columns, l->compute);
     return bytes;
 }
 
 static void count_activations(struct engine_bytes *out, const struct layout_of *l)
 {
     struct slot slots[SLOTS];
-    int64_t layers = l->r->model->layers;
+    int64_t dense = layers_of(l, MODEL_DENSE), sparse = layers_of(l, MODEL_SPARSE);
     for (int i = list_slots(slots, l); i-- > 0;) {
-        int64_t bytes = tensor(l->tokens, slots[i].columns, slots[i].element);
+        int64_t bytes = tensor(slots[i].rows, slots[i].columns, slots[i].element);
+        int64_t layers =
+            (slots[i].layers & IN_DENSE ? dense : 0) + (slots[i].layers & IN_SPARSE ? sparse : 0);
         if (l->level <= slots[i].most_level)
             out->activations += layers * bytes;
-        else
+        else if (layers)
             out->scratch += bytes;
     }
-    out->activations += layers * low_rank_bytes(l) +
-                        tensor(l->tokens, l->r->model->width, l->compute) +
-                        tensor(l->tokens, 1, EXACT);
+    out->activations +=
+        dense * low_rank_bytes(l, MODEL_DENSE) + sparse * low_rank_bytes(l, MODEL_SPARSE) +
+        tensor(l->tokens, l->r->model->width, l->compute) + tensor(l->tokens, 1, EXACT);
 }
 
 static int64_t logit_bytes(const struct layout_of *l)
@@ -329,20 +383,48 @@ static int64_t logit_bytes(const struct layout_of *l)
     return tensor(rows < l->tokens ? rows : larger(l->tokens, 1), vocabulary, l->compute);
 }
 
+static int64_t block_elements(const struct product *p)
+{
+    return (p->in + p->columns) * (p->out + p->columns);
+}
+
+// Experts that are unpacked together.
+static int64_t at_once(const struct layout_of *l)
+{
+    const struct product *p = l->products;
+    int64_t most = larger(block_elements(&p[EXPERT_GATE]), block_elements(&p[EXPERT_DOWN]));
+    int64_t fit = l->device.chunk_bytes / (larger(most, 1) * l->compute);
+    return smaller(larger(fit, 1), l->r->model->experts);
+}
+
 static int64_t widest_bytes(const struct layout_of *l)
 {
     int64_t widest_in = 0, widest = 0, largest = 0, bytes = 0;
+    const struct product *experts = &l->products[EXPERT_GATE];
+    bool on_experts = experts[0].columns + experts[1].columns > 0;
     for (int i = 0; i < PRODUCTS; i++) {
         const struct product *p = &l->products[i];
         widest_in = larger(widest_in, p->in);
         widest = larger(widest, larger(p->in, p->out));
-        largest = larger(largest, (p->in + p->columns) * (p->out + p->columns));
+        largest = larger(largest, (i >= EXPERT_GATE ? at_once(l) : 1) * block_elements(p));
     }
     if (!l->full && l->r->recipe->dropout > 0)
-        bytes += 2 * tensor(l->tokens, widest_in, l->compute);
+        bytes += 2 * tensor(on_experts ? expert_rows(l) : l->tokens, widest_in, l->compute);
     if (l->quantized || l->fp8)
         bytes += tensor(1, largest, l->compute); // a product's block, unpacked
     return bytes + (l->fp8 ? fp8_bytes(l->tokens, widest) : 0);
+}
+
+// Of the routers and experts.
+static int64_t expert_scratch(const struct layout_of *l)
+{
+    const struct model *m = l->r->model;
+    int64_t N = expert_rows(l);
+    if (!layers_of(l, MODEL_SPARSE))
+        return 0;
+    return tensor(l->tokens, m->experts, l->compute) + // logits
+           tensor(N, m->width + l->products[EXPERT_DOWN].columns, l->compute) +
+           tensor(N, m->expert_width, l->compute) + tensor(N, 1, EXACT); // gradients
 }
 
 static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
@@ -351,18 +433,18 @@ static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
     const struct product *p = l->products;
     int64_t T = l->tokens, C = m->width, Q = model_query_width(m), K = model_key_width(m);
     const int64_t columns[] = {
-        C,                                         // the last norm's output
-        C,                                         // a branch
-        C,                                         // rows that have a label
-        C,                                         // their gradients
-        C + larger(p[O].columns, p[DOWN].columns), // gradients of the residual stream,
-        Q + 2 * K + p[QKV].columns,                // of q, k, v,
-        Q,                                         // of attention,
-        m->ffn_width,                              // of the activation function
+        C,                                            // the last norm's output
+        C,                                            // a branch
+        C,                                            // rows that have a label
+        C,                                            // their gradients
+        C + larger(p[O].columns, p[DOWN].columns),    // gradients of the residual stream,
+        Q + 2 * K + p[QKV].columns,                   // of q, k, v,
+        Q,                                            // of attention,
+        layers_of(l, MODEL_DENSE) ? m->ffn_width : 0, // of the activation function
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         out->scratch += tensor(T, columns[i], l->compute);
-    out->scratch += tensor(T, 1, EXACT) + widest_bytes(l); // losses
+    out->scratch += tensor(T, 1, EXACT) + expert_scratch(l) + widest_bytes(l); // losses
     out->scratch += 4 * tensor(T, 1, 4) + tensor(T, 2, 4); // ids, positions, rows, targets; spans
     out->scratch += tensor(1, larger(m->head_size / 2, 1), 8) + 3 * tensor(1, 1, 8);
     out->logits = logit_bytes(l);
@@ -379,20 +461,28 @@ struct engine_bytes engine_bytes(const struct step_request *request,
     return out;
 }
 
-bool engine_runs(const struct step_request *r)
+bool engine_trains(const struct model *m)
 {
-    const struct model *m = r->model;
-    const struct layout *layout = r->layout;
-    const struct recipe *recipe = r->recipe;
-    bool llama = !m->experts && !m->kv_lora_rank && m->gated && m->norm == MODEL_RMS_NORM &&
+    bool llama = !m->kv_lora_rank && m->gated && m->norm == MODEL_RMS_NORM &&
                  m->norms_per_layer == 2 && m->qk_norm != MODEL_QK_WIDTH && !m->parallel &&
                  !m->fused_qkv && !m->fused_gate_up;
+    bool plain_experts = !m->shared_experts && !m->shared_width && !m->router_bias &&
+                         !m->mlp_bias && !m->out_bias && !m->attention_sinks;
+    return llama && (!m->experts || plain_experts);
+}
+
+bool engine_runs(const struct step_request *r)
+{
+    const struct layout *layout = r->layout;
+    const struct recipe *recipe = r->recipe;
     bool alone = layout->tensor == 1 && layout->context == 1 && layout->pipeline == 1 &&
-                 !layout->offload_optimizer && !layout->offload_weights;
+                 layout->expert == 1 && !layout->offload_optimizer && !layout->offload_weights;
     bool supervised =
         !(r->passes.frozen_copies > 0) && !(r->passes.critic > 0) && !(r->batch.images.tokens > 0);
+    bool fp8 = recipe->precision == RECIPE_FP8;
     bool typed = recipe->precision == RECIPE_BF16 || recipe->precision == RECIPE_FP32 ||
-                 (recipe->precision == RECIPE_FP8 && recipe->method == RECIPE_LORA);
+                 (fp8 && recipe->method == RECIPE_LORA && !r->model->experts);
     bool optimized = recipe->optimizer == RECIPE_ADAMW || recipe->optimizer == RECIPE_SGD;
-    return r->stack->exact_gradients && llama && alone && supervised && typed && optimized;
+    return r->stack->exact_gradients && engine_trains(r->model) && alone && supervised && typed &&
+           optimized;
 }

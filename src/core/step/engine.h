@@ -28,6 +28,10 @@ struct engine_bytes {
     int64_t scratch; // the rest of the workspace, without that of attention
 };
 
+// Whether the engine has the operations of a model: of the Llama family, and mixtures like Mixtral
+// and Qwen3-MoE.
+bool engine_trains(const struct model *model);
+
 // Whether the stack is our engine, and the engine can train this model in this layout.
 bool engine_runs(const struct step_request *request);
 

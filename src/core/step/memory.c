@@ -52,7 +52,7 @@ static const double lost_share = 0.01;    // of allocated bytes, unusable becaus
 static const double lost_varied = 0.05;   // the same where widths vary
 static const double lost_gathering = 0.2; // of what comes and goes, where a second stream gathers
 static const double live_weights = 1e9;   // DeepSpeed's stage3_max_live_parameters: stay gathered
-static const double expert_spread = 0.57; // of 47 measured mixtures of experts, at least
+static const double expert_spread = 0.57; // of 47 mixtures of experts in frameworks, at least
 const double memory_sure = 0.95;
 
 // Bytes per trained weight.
@@ -482,7 +482,7 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     out->lost_share = 1 + (engine ? 0 : fragmented(out, request, varied) / out->allocated_bytes);
     out->spread = request->recipe->method == RECIPE_QLORA ? request->stack->quantized_spread
                                                           : request->stack->memory_spread;
-    if (request->model->experts)
+    if (request->model->experts && !engine)
         out->spread = fmax(out->spread, expert_spread);
     out->fit_probability = memory_fit_probability(out, device->bytes);
     out->fits = isnan(device->bytes) || memory_needed_bytes(out) <= device->bytes;

@@ -75,6 +75,15 @@ void cpu_matmul_nn(struct device *, struct tensor c, struct tensor a, struct ten
                    double beta);
 void cpu_matmul_tn(struct device *, struct tensor c, struct tensor a, struct tensor b, double alpha,
                    double beta);
+void cpu_experts_nt(struct device *, struct tensor c, struct tensor a, struct expert_matrices b,
+                    const struct routing *, double alpha, double beta);
+void cpu_experts_nn(struct device *, struct tensor c, struct tensor a, struct expert_matrices b,
+                    const struct routing *, double alpha, double beta);
+void cpu_experts_tn(struct device *, struct expert_matrices c, struct tensor a, struct tensor b,
+                    const struct routing *, double alpha, double beta);
+void cpu_experts_cast(struct device *, struct expert_matrices out, struct expert_matrices in);
+void cpu_experts_dequantize(struct device *, struct expert_matrices out, const struct quantized *in,
+                            int64_t step);
 void cpu_adapters_backward(struct device *, struct tensor dz, const struct adapter_part *,
                            int count, struct tensor dy, struct tensor b, struct tensor z,
                            double scale);

@@ -73,6 +73,45 @@ void cuda_cast(struct device *device, struct tensor out, struct tensor in)
     copy_rows(cuda, out, in, out.rows, NULL, NULL, "cast");
 }
 
+// A matrix of each expert; in may be NULL: zeros.
+template <typename OUT, typename IN, int WIDTH> struct copy_each {
+    enum { V = WIDTH };
+    OUT *out;
+    const IN *in;
+    int64_t out_stride, in_stride, out_step, in_step, rows;
+
+    __device__ void operator()(int64_t row_of_all, int64_t column) const
+    {
+        int64_t matrix = row_of_all / rows, row = row_of_all % rows;
+        float x[V] = { 0 };
+        if (in)
+            load(x, in + matrix * in_step + row * in_stride + column);
+        store(out + matrix * out_step + row * out_stride + column, x);
+    }
+};
+
+void cuda_experts_cast(struct device *device, struct expert_matrices to,
+                       struct expert_matrices from)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct tensor out = to.each, in = from.each;
+    with_type(cuda, out.dtype, [&](auto o) {
+        with_type(cuda, in.at ? in.dtype : out.dtype, [&](auto i) {
+            using OUT = decltype(o);
+            using IN = decltype(i);
+            const int most = 16 / (sizeof(OUT) > sizeof(IN) ? sizeof(OUT) : sizeof(IN));
+            bool vectors =
+                in_vectors(most, { out, in }) && to.step % most == 0 && from.step % most == 0;
+            with_width<most>(vectors, [&](auto w) {
+                copy_each<OUT, IN, w.value> op = { (OUT *)out.at, (const IN *)in.at, out.stride,
+                                                   in.stride,     to.step,           from.step,
+                                                   out.rows };
+                map(cuda, op, to.count * out.rows, out.columns, "a copy of experts");
+            });
+        });
+    });
+}
+
 void cuda_gather(struct device *device, struct tensor out, struct tensor in, const int32_t *rows)
 {
     copy_rows(cuda_of(device), out, in, out.rows, NULL, rows, "gather");

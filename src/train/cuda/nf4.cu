@@ -42,12 +42,36 @@ static __device__ inline float scale_of(const struct quantized &in, int64_t at, 
 
 enum { WIDTH = 8, DEEP = 4, THREADS = 256 };
 
+// Matrices in equal distances: elements of the output, bytes of each array of the input.
+struct distances {
+    int64_t out, in;
+};
+
+template <typename T> static __device__ inline T *later(T *at, int64_t bytes)
+{
+    return at ? (T *)((char *)at + bytes) : at;
+}
+
+static __device__ inline struct quantized later(const struct quantized &in, int64_t bytes)
+{
+    return { later(in.codes, bytes),
+             later(in.scales, bytes),
+             later(in.nested_codes, bytes),
+             later(in.nested, bytes),
+             later(in.levels, bytes),
+             later(in.offset, bytes),
+             in.block,
+             in.nested_block };
+}
+
 // A thread has 8 columns of DEEP rows: it loads all their codes before it uses the first.
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    dequantize_kernel(T *out, int64_t stride, const struct quantized in, places bits, int64_t rows,
-                      int64_t columns)
+    dequantize_kernel(T *out, int64_t stride, const struct quantized first_in, distances each,
+                      places bits, int64_t rows, int64_t columns)
 {
+    const struct quantized in = later(first_in, blockIdx.z * each.in);
+    out += blockIdx.z * each.out;
     __shared__ float table[LEVELS];
     int thread = threadIdx.y * blockDim.x + threadIdx.x;
     if (thread < LEVELS)
@@ -85,42 +109,54 @@ __global__ void __launch_bounds__(THREADS)
 struct dequantize_one {
     enum { V = 1 };
     operand out;
-    int64_t stride, columns;
-    struct quantized in;
+    int64_t stride, rows, columns;
+    struct quantized first_in;
+    distances each;
     places bits;
 
-    __device__ void operator()(int64_t row, int64_t column) const
+    __device__ void operator()(int64_t row_of_all, int64_t column) const
     {
+        int64_t matrix = row_of_all / rows, row = row_of_all % rows;
+        struct quantized in = later(first_in, matrix * each.in);
         int64_t at = row * columns + column;
         int code = in.codes[at / 2] >> (at % 2 ? 0 : 4) & 15;
         float scale = scale_of(in, at, bits, in.scales ? 0 : *in.offset);
-        store_any(out, row * stride + column, levels[code] * scale);
+        store_any(out, matrix * each.out + row * stride + column, levels[code] * scale);
     }
 };
 
-void cuda_dequantize(struct device *device, struct tensor out, const struct quantized *in)
+void cuda_experts_dequantize(struct device *device, struct expert_matrices all,
+                             const struct quantized *in, int64_t step)
 {
     struct cuda *cuda = cuda_of(device);
-    if (cuda->err || !out.rows || !out.columns)
+    struct tensor out = all.each;
+    distances each = { all.step, step };
+    if (cuda->err || !out.rows || !out.columns || !all.count)
         return;
     places bits = { bits_of(in->block), in->scales ? 0 : bits_of(in->nested_block) };
     if (bits.block < 0 || bits.nested < 0)
         return cuda_fail(cuda, ERR_UNAVAILABLE,
                          "NF4 on a GPU needs block sizes that are powers of two");
-    if (!in_vectors(WIDTH, { out }) || in->block % WIDTH || (uintptr_t)in->codes % 4) {
-        dequantize_one op = { any_of(out), out.stride, out.columns, *in, bits };
-        return map(cuda, op, out.rows, out.columns, "dequantize");
+    if (!in_vectors(WIDTH, { out }) || all.step % WIDTH || in->block % WIDTH ||
+        ((uintptr_t)in->codes | (uintptr_t)step) % 4) {
+        dequantize_one op = { any_of(out), out.stride, out.rows, out.columns, *in, each, bits };
+        return map(cuda, op, all.count * out.rows, out.columns, "dequantize");
     }
     int64_t across = out.columns / WIDTH;
     int x = power_of_two(least(across, THREADS)), y = THREADS / x;
     int64_t high = ceil_div(out.rows, (int64_t)y * DEEP);
-    dim3 grid((unsigned)ceil_div(across, x), (unsigned)least(high, MAP_ROWS));
+    dim3 grid((unsigned)ceil_div(across, x), (unsigned)least(high, MAP_ROWS), (unsigned)all.count);
     with_type(cuda, out.dtype, [&](auto t) {
         using T = decltype(t);
         dequantize_kernel<T><<<grid, dim3((unsigned)x, (unsigned)y), 0, cuda->stream>>>(
-            (T *)out.at, out.stride, *in, bits, out.rows, out.columns);
+            (T *)out.at, out.stride, *in, each, bits, out.rows, out.columns);
         cuda_launched(cuda, "dequantize");
     });
+}
+
+void cuda_dequantize(struct device *device, struct tensor out, const struct quantized *in)
+{
+    cuda_experts_dequantize(device, expert_matrices{ out, 0, 0, 1 }, in, 0);
 }
 
 // --- codes from numbers ------------------------------------------------------

@@ -9,6 +9,7 @@ extern const struct backend backend_cuda; // cuda.cu
 
 // elementwise.cu
 void cuda_cast(struct device *, struct tensor out, struct tensor in);
+void cuda_experts_cast(struct device *, struct expert_matrices out, struct expert_matrices in);
 void cuda_fill(struct device *, struct tensor out, enum fill, double scale, uint64_t key);
 void cuda_add(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 void cuda_bias_forward(struct device *, struct tensor y, struct tensor bias);
@@ -41,6 +42,24 @@ void cuda_swiglu_backward(struct device *, struct tensor dgate, struct tensor du
                           struct tensor dweight, struct tensor dout, struct tensor gate,
                           struct tensor up, struct tensor weight);
 
+// route.cu
+void cuda_route_forward(struct device *, struct tensor probabilities, struct tensor weights,
+                        const struct routing *, struct tensor load, struct tensor logits);
+void cuda_route_backward(struct device *, struct tensor dlogits, struct tensor dweights,
+                         struct tensor probabilities, struct tensor weights, const struct routing *,
+                         struct tensor dprobabilities);
+void cuda_combine(struct device *, struct tensor out, struct tensor in, const struct routing *);
+void cuda_balance(struct device *, struct tensor loss, struct tensor dprobabilities,
+                  struct tensor load, double decisions, double scale, double gradient_scale);
+
+// experts.cu
+void cuda_experts_nt(struct device *, struct tensor c, struct tensor a, struct expert_matrices b,
+                     const struct routing *, double alpha, double beta);
+void cuda_experts_nn(struct device *, struct tensor c, struct tensor a, struct expert_matrices b,
+                     const struct routing *, double alpha, double beta);
+void cuda_experts_tn(struct device *, struct expert_matrices c, struct tensor a, struct tensor b,
+                     const struct routing *, double alpha, double beta);
+
 // product.cu
 void cuda_tune(struct device *, bool on);
 void cuda_matmul_nt(struct device *, struct tensor c, struct tensor a, struct tensor b,
@@ -68,6 +87,8 @@ void cuda_cross_entropy(struct device *, struct tensor losses, struct tensor log
 // nf4.cu
 void cuda_quantize(struct device *, const struct quantized *out, struct tensor in, void *workspace);
 void cuda_dequantize(struct device *, struct tensor out, const struct quantized *in);
+void cuda_experts_dequantize(struct device *, struct expert_matrices out,
+                             const struct quantized *in, int64_t step);
 
 // optimizer.cu
 void cuda_sum(struct device *, struct tensor sum, struct tensor in);

@@ -13,44 +13,72 @@ template <typename T, int WIDTH> struct forward {
     enum { V = WIDTH };
     T *out;
     const T *gate, *up;
+    const float *weight; // of the rows; NULL: 1
     int64_t out_stride, gate_stride, up_stride;
 
     __device__ void operator()(int64_t row, int64_t column) const
     {
-        float g[V], u[V];
+        float g[V], u[V], w = weight ? weight[row] : 1;
         load(g, gate + row * gate_stride + column);
         load(u, up + row * up_stride + column);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            u[i] *= g[i] * logistic(g[i]);
+            u[i] *= w * (g[i] * logistic(g[i]));
         store(out + row * out_stride + column, u);
     }
 };
 
-// Each thread reads an element before it writes it: outputs may be inputs.
 template <typename T, int WIDTH> struct backward {
     enum { V = WIDTH };
     T *dgate, *dup;
     const T *dout, *gate, *up;
     int64_t dgate_stride, dup_stride, dout_stride, gate_stride, up_stride;
 
-    __device__ void operator()(int64_t row, int64_t column) const
+    // Returns the part of the weight's gradient. Each thread reads an element before it writes it:
+    // outputs may be inputs.
+    __device__ float run(int64_t row, int64_t column, float w) const
     {
-        float d[V], g[V], u[V];
+        float d[V], g[V], u[V], dw = 0;
         load(d, dout + row * dout_stride + column);
         load(g, gate + row * gate_stride + column);
         load(u, up + row * up_stride + column);
 #pragma unroll
         for (int i = 0; i < V; i++) {
             float s = logistic(g[i]), silu = g[i] * s;
+            dw += d[i] * silu * u[i];
+            d[i] *= w;
             float to_gate = d[i] * u[i] * (s + silu * (1.0f - s));
             u[i] = d[i] * silu;
             g[i] = to_gate;
         }
         store(dgate + row * dgate_stride + column, g);
         store(dup + row * dup_stride + column, u);
+        return dw;
+    }
+
+    __device__ void operator()(int64_t row, int64_t column) const
+    {
+        run(row, column, 1);
     }
 };
+
+enum { WARP = 32, ROWS = 8 };
+
+// A warp per row, whose weight has a gradient.
+template <class Op>
+static __global__ void weighted_kernel(Op op, float *dweight, const float *weight, int64_t rows,
+                                       int64_t columns)
+{
+    int64_t row = (int64_t)blockIdx.x * ROWS + threadIdx.x / WARP;
+    if (row >= rows)
+        return;
+    float w = weight[row], dw = 0;
+    for (int64_t c = threadIdx.x % WARP * Op::V; c < columns; c += WARP * Op::V)
+        dw += op.run(row, c, w);
+    dw = group_sum(dw, WARP);
+    if (threadIdx.x % WARP == 0)
+        dweight[row] = dw;
+}
 
 static bool have_one_type(struct cuda *cuda, enum dtype dtype,
                           std::initializer_list<struct tensor> tensors)
@@ -63,27 +91,32 @@ static bool have_one_type(struct cuda *cuda, enum dtype dtype,
     return true;
 }
 
-// Rows have weights in mixtures of experts, which run on the CPU alone so far.
-static bool has_no_weight(struct cuda *cuda, struct tensor weight)
+static bool are_weights(struct cuda *cuda, std::initializer_list<struct tensor> weights)
 {
-    if (weight.at)
-        cuda_fail(cuda, ERR_UNAVAILABLE, "swiglu on a GPU gives every row the weight 1");
-    return !weight.at;
+    for (struct tensor t : weights)
+        if (t.at && (t.dtype != DTYPE_F32 || t.stride != 1)) {
+            cuda_fail(cuda, ERR_UNAVAILABLE, "swiglu on a GPU needs dense weights in fp32");
+            return false;
+        }
+    return true;
 }
 
 void cuda_swiglu_forward(struct device *device, struct tensor out, struct tensor gate,
                          struct tensor up, struct tensor weight)
 {
     struct cuda *cuda = cuda_of(device);
-    if (!have_one_type(cuda, out.dtype, { gate, up }) || !has_no_weight(cuda, weight))
+    if (!have_one_type(cuda, out.dtype, { gate, up }) || !are_weights(cuda, { weight }))
         return;
-    flatten({ &out, &gate, &up });
+    if (!weight.at)
+        flatten({ &out, &gate, &up });
     with_type(cuda, out.dtype, [&](auto t) {
         using T = decltype(t);
         const int most = 16 / sizeof(T);
         with_width<most>(in_vectors(most, { out, gate, up }), [&](auto w) {
-            forward<T, w.value> op = { (T *)out.at, (const T *)gate.at, (const T *)up.at,
-                                       out.stride,  gate.stride,        up.stride };
+            forward<T, w.value> op = { (T *)out.at,      (const T *)gate.at,
+                                       (const T *)up.at, (const float *)weight.at,
+                                       out.stride,       gate.stride,
+                                       up.stride };
             map(cuda, op, out.rows, out.columns, "swiglu");
         });
     });
@@ -95,9 +128,10 @@ void cuda_swiglu_backward(struct device *device, struct tensor dgate, struct ten
 {
     struct cuda *cuda = cuda_of(device);
     if (!have_one_type(cuda, dout.dtype, { dgate, dup, gate, up }) ||
-        !has_no_weight(cuda, weight) || !has_no_weight(cuda, dweight))
+        !are_weights(cuda, { weight, dweight }) || !dout.rows)
         return;
-    flatten({ &dgate, &dup, &dout, &gate, &up });
+    if (!weight.at)
+        flatten({ &dgate, &dup, &dout, &gate, &up });
     with_type(cuda, dout.dtype, [&](auto t) {
         using T = decltype(t);
         const int most = 16 / sizeof(T);
@@ -106,7 +140,11 @@ void cuda_swiglu_backward(struct device *device, struct tensor dgate, struct ten
                                         (const T *)gate.at, (const T *)up.at, dgate.stride,
                                         dup.stride,         dout.stride,      gate.stride,
                                         up.stride };
-            map(cuda, op, dout.rows, dout.columns, "swiglu gradient");
+            if (!weight.at)
+                return map(cuda, op, dout.rows, dout.columns, "swiglu gradient");
+            weighted_kernel<<<(unsigned)ceil_div(dout.rows, ROWS), ROWS * WARP, 0, cuda->stream>>>(
+                op, (float *)dweight.at, (const float *)weight.at, dout.rows, dout.columns);
+            cuda_launched(cuda, "swiglu gradient");
         });
     });
 }
