@@ -154,6 +154,17 @@ void file_close(struct file *file)
     *file = (struct file){ 0 };
 }
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 // Linux 5.14; older kernels refuse it
+#endif
+
+void file_fetch(struct text part)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)part.at & ~(page - 1);
+    if (part.size)
+        madvise((void *)first, (uintptr_t)part.at + part.size - first, MADV_POPULATE_READ);
+}
+
 enum err file_read(struct text *out, struct arena *arena, const char *path)
 {
     struct file file;
@@ -313,6 +324,18 @@ void file_abandon(struct file_new *file)
     close(file->fd);
     unlink(file->temporary);
     file->fd = -1;
+}
+
+void file_make_folders(const char *path)
+{
+    struct arena scratch = { 0 };
+    char *folder = arena_copy(&scratch, path, strlen(path));
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(folder, 0700);
+        *slash = '/';
+    }
+    arena_release(&scratch);
 }
 
 enum err file_sync_folder(const char *path)

@@ -17,6 +17,10 @@ struct file {
 enum err file_open(struct file *file, const char *path);
 void file_close(struct file *file);
 
+// Reads a part of a mapped file into memory in few large requests, where page faults would make many
+// small ones; a hint.
+void file_fetch(struct text part);
+
 // Copies the whole content into an arena, for callers that keep pointers into it.
 enum err file_read(struct text *out, struct arena *arena, const char *path);
 
@@ -44,6 +48,9 @@ enum err file_create(struct file_new *file, const char *path);
 enum err file_append(struct file_new *file, struct text piece);
 enum err file_commit(struct file_new *file); // flushes to disk, then renames
 void file_abandon(struct file_new *file);
+
+// Creates the folders above a file, for its user only; whoever opens the file reports a failure.
+void file_make_folders(const char *path);
 
 // Flushes a folder's entries to disk, so that a rename survives a power failure.
 enum err file_sync_folder(const char *path);
