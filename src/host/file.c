@@ -154,17 +154,6 @@ void file_close(struct file *file)
     *file = (struct file){ 0 };
 }
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 // Linux 5.14; older kernels refuse it
-#endif
-
-void file_fetch(struct text part)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)part.at & ~(page - 1);
-    if (part.size)
-        madvise((void *)first, (uintptr_t)part.at + part.size - first, MADV_POPULATE_READ);
-}
-
 enum err file_read(struct text *out, struct arena *arena, const char *path)
 {
     struct file file;

@@ -17,10 +17,6 @@ struct file {
 enum err file_open(struct file *file, const char *path);
 void file_close(struct file *file);
 
-// Reads a part of a mapped file into memory in few large requests, where page faults would make many
-// small ones; a hint.
-void file_fetch(struct text part);
-
 // Copies the whole content into an arena, for callers that keep pointers into it.
 enum err file_read(struct text *out, struct arena *arena, const char *path);
 

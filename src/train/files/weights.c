@@ -4,7 +4,6 @@
 #include "train/files/weights.h"
 
 #include "base/checksum.h"
-#include "host/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -320,61 +319,24 @@ uint64_t weights_sum(const struct weights *weights, uint64_t seed)
     return seed;
 }
 
-// A part of a weight, small enough that several threads have work to the end.
-struct part {
-    const struct weights_item *item;
-    size_t first, count;
-};
-
-struct check {
-    const struct weights *weights;
-    size_t item, first; // of the next part
-};
-
-enum { PART = 1 << 22, READERS = 8 }; // elements; threads that keep a disk busy, if cores are few
-
-static enum err take_part(void *context, void *out, bool *more)
+enum err weights_check_values(const struct weights *weights, const struct weights_item *item,
+                              const void *values)
 {
-    struct check *check = context;
-    const struct weights *w = check->weights;
-    while (check->item < w->count &&
-           (w->items[check->item].nf4 || // its scales were checked when it was read
-            check->first >= (size_t)weights_elements(&w->items[check->item].slot)))
-        check->item++, check->first = 0;
-    *more = check->item < w->count;
-    if (!*more)
+    size_t count = (size_t)weights_elements(&item->slot);
+    if (item->nf4) // its scales were checked when it was read
         return OK;
-    const struct weights_item *item = &w->items[check->item];
-    size_t left = (size_t)weights_elements(&item->slot) - check->first;
-    *(struct part *)out = (struct part){ item, check->first, left < PART ? left : PART };
-    check->first += PART;
-    return OK;
-}
-
-static enum err check_part(void *context, void *in, int worker)
-{
-    const struct weights *weights = ((struct check *)context)->weights;
-    const struct part *part = in;
-    const struct safetensors_tensor *tensor = part->item->tensor;
-    size_t size = storage_bytes(tensor->type);
-    const char *at = tensor->at + part->first * size;
-    (void)worker;
-    file_fetch((struct text){ at, part->count * size });
-    size_t bad = storage_first_not_finite(tensor->type, at, part->count);
-    if (bad == part->count)
+    size_t bad = storage_first_not_finite(item->tensor->type, values, count);
+    if (bad == count)
         return OK;
     return fail(ERR_INPUT, "%s: %s: element %zu is not a finite number; the file is broken",
-                weights->folder, part->item->slot.file_name, part->first + bad);
+                weights->folder, item->slot.file_name, bad);
 }
 
 enum err weights_check_finite(const struct weights *weights)
 {
-    struct check check = { .weights = weights };
-    struct pool_job job = {
-        .context = &check, .item_size = sizeof(struct part), .take = take_part, .work = check_part
-    };
-    int workers = pool_workers(0);
-    return pool_run(&job, workers > READERS ? workers : READERS);
+    for (size_t i = 0; i < weights->count; i++)
+        TRY(weights_check_values(weights, &weights->items[i], weights->items[i].tensor->at));
+    return OK;
 }
 
 void weights_read(float *out, const struct weights_item *item, int64_t first, int64_t count)
