@@ -11,7 +11,8 @@
 // padded to the longest of its micro-batch. Tokens per second then count real tokens only. Random
 // weights, created on the device; random tokens, all labelled, one document per row. Prints one
 // JSON object: the median of the steps after two warm-up steps. The limit is the rate of a product
-// of 8192 × 8192 in bf16, measured just before.
+// of 8192 × 8192 in bf16, measured just before. ANY_ORDER=1 in the environment lets attention add
+// in any order; TUNE=0 leaves tuning out.
 
 #include "core/step/catalog.h"
 #include "train/arrange.h"
@@ -227,6 +228,7 @@ static enum err measure(const struct job *job, struct arena *arena)
     struct transformer_trace trace = { 0 };
     struct work work;
     struct recipe recipe = recipe_default();
+    const char *tunes = getenv("TUNE");
     int precision = place_of(job->precision, precisions);
     double flops = 0, loss = 0, *seconds = ARENA_NEW(arena, double, job->steps);
     TRY(catalog_open(&catalog, arena, NULL, 0));
@@ -245,6 +247,7 @@ static enum err measure(const struct job *job, struct arena *arena)
                                         .level =
                                             (enum recompute)place_of(job->level, recompute_names),
                                         .fp8 = precision == 2,
+                                        .any_order = getenv("ANY_ORDER") != NULL,
                                         .bf16_states = recipe.method == RECIPE_FULL && precision },
                              .context = job->context,
                              .micro_batch = job->micro_batch };
@@ -254,7 +257,8 @@ static enum err measure(const struct job *job, struct arena *arena)
     transformer_random_weights(&t, 1);
     TRY(device.backend->sync(&device));
     double started = now();
-    transformer_tune(&t);
+    if (!tunes || strcmp(tunes, "0"))
+        transformer_tune(&t);
     TRY(device.backend->sync(&device));
     double tuned = now();
     t.trace = &trace;
@@ -268,18 +272,23 @@ static enum err measure(const struct job *job, struct arena *arena)
     qsort(seconds + warm, (size_t)(job->steps - warm), sizeof *seconds, compare);
     double median = seconds[warm + (job->steps - warm) / 2];
     enum recompute highest = t.layers[decoder.model.layers - 1].level;
+    long long at[RECOMPUTE_LEVELS] = { 0 };
+    for (int64_t i = 0; i < decoder.model.layers; i++)
+        at[t.layers[i].level]++;
     printf("{\"model\": \"%s\", \"method\": \"%s\", \"precision\": \"%s\", \"context\": %lld, "
            "\"micro_batch\": %lld, \"accumulation\": %lld, \"recompute\": \"%s\", "
            "\"step_seconds\": %.5f, \"tokens_per_second\": %.1f, \"tflops\": %.1f, "
            "\"peak_tflops\": %.1f, \"planned_bytes\": %lld, \"allocated_bytes\": %lld, "
            "\"used_bytes\": %lld, \"start_seconds\": %.2f, \"tune_seconds\": %.2f, \"loss\": %.5f, "
+           "\"any_order\": %s, \"layers_at_level\": [%lld, %lld, %lld, %lld, %lld], "
            "\"quantized\": %s, \"batches\": %lld, \"real_share\": %.4f, \"lengths\": \"%s%s\"}\n",
            job->model, job->method, job->precision, (long long)job->context,
            (long long)a.micro_batch, (long long)work.count, recompute_names[highest], median,
            work.tokens / median, flops / median / 1e12, peak / 1e12, (long long)a.planned_bytes,
            (long long)device.allocated_bytes, (long long)device.backend->used_bytes(&device),
-           started - began, tuned - started, loss, a.was_quantized ? "true" : "false",
-           (long long)work.count, work.tokens / work.processed,
+           started - began, tuned - started, loss, a.setup.any_order ? "true" : "false", at[0],
+           at[1], at[2], at[3], at[4], a.was_quantized ? "true" : "false", (long long)work.count,
+           work.tokens / work.processed,
            job->lengths ? job->is_padded ? "padded: " : "packed: " : "",
            job->lengths ? job->lengths : "");
     transformer_release(&t);

@@ -17,11 +17,14 @@
 //          └────────────┘           └──────┘   └─┘
 //                                 only if heads > kv_heads
 //
+// Where sums may be added in any order there is no square: an fp32 gradient of each head's queries,
+// and of its keys and values if it shares them.
+//
 // The workspace holds all heads of one to four documents (two at once are 7 % faster), 512 MiB
 // where that is more, never more than the micro-batch needs, and at most 1/32 of the card. A
-// document that is too long for that is done by some of its heads at a time; one whose smallest
-// group of heads is still too large is left to the engine's own kernels, and only the forward pass
-// needs room.
+// document that is too long for that is done by some of its heads at a time; its smallest group of
+// heads may take 1/16 of the card, because the engine's own kernels, which are left with what is
+// larger still, take about twice as long. Then only the forward pass needs room.
 
 #pragma once
 
@@ -32,12 +35,14 @@
 #define ATTENTION_SLACK ((int64_t)1 << 20)     // bytes that cuDNN needs beside the squares
 #define ATTENTION_GOOD_ROOM ((int64_t)1 << 29) // bytes that are worth having for short documents
 #define ATTENTION_MOST_DOCUMENTS 4             // at once
-#define ATTENTION_CARD_SHARE 32                // a 32nd of the card at most
+#define ATTENTION_CARD_SHARE 32                // a 32nd of the card at most …
+#define ATTENTION_LAST_RESORT 2                // … or twice that for the smallest group of heads
 #define ATTENTION_LARGEST_HEAD 256             // elements of a head that cuDNN can do
 
 struct attention_shape {
     int64_t tokens, longest; // of a micro-batch; the longest document
     int64_t heads, kv_heads, head_size;
+    bool any_order; // sums need not give the same bits twice
 };
 
 static inline int64_t attention_power_of_two(int64_t n) // the first that is not below n
@@ -64,8 +69,9 @@ static inline bool attention_has_plan(int64_t window, int64_t longest, int64_t h
 static inline int64_t attention_document_bytes(const struct attention_shape *a, int64_t kv_heads,
                                                int64_t length)
 {
-    int64_t keys = a->heads == a->kv_heads ? 0 : 4 * a->head_size;
-    return a->heads / a->kv_heads * kv_heads * length * (2 * length + keys + 4);
+    int64_t vector = 4 * a->head_size, shared = a->heads == a->kv_heads ? 0 : vector;
+    int64_t row = a->any_order ? vector + 2 * shared : 2 * length + shared;
+    return a->heads / a->kv_heads * kv_heads * length * (row + 4);
 }
 
 // Key/value heads of one document that fit into so much room; 0: none do. The row sums of a group
@@ -91,6 +97,8 @@ static inline int64_t attention_room_most(int64_t device_bytes, bool is_hopper)
 static inline int64_t attention_room(const struct attention_shape *a, int64_t most)
 {
     int64_t length = attention_length(a->longest), heads = attention_heads(a, length, most);
+    if (!heads)
+        heads = attention_heads(a, length, ATTENTION_LAST_RESORT * most);
     int64_t one = attention_document_bytes(a, heads, length) + ATTENTION_SLACK, good = one;
     int64_t all = one * ((a->tokens + length - 1) / length);
     if (!heads)

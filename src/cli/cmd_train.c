@@ -18,6 +18,7 @@
 #include "train/training.h"
 
 #include "base/checksum.h"
+#include "host/clock.h"
 #include "host/file.h"
 #include "host/folder.h"
 
@@ -42,7 +43,7 @@ static struct request {
     int64_t context, micro_batch, ranks;
     double held_out, memory_limit;
     int device, precision, states, optimizer, recompute, parallel;
-    bool random_weights;
+    bool random_weights, nondeterministic;
 } request;
 
 static const struct field request_fields[] = {
@@ -67,6 +68,8 @@ static const struct field request_fields[] = {
     FIELD_OF(request, optimizer, optimizers, "optimizer", .value = "NAME"),
     FIELD_OF(request, recompute, recompute_names, "least activation checkpointing",
              .value = "MODE"),
+    FIELD(request, nondeterministic, FLAG,
+          "faster attention in long rows, but not the same bits twice (GPU)"),
     FIELD(request, memory_limit, BYTES,
           "memory to stay below: recompute, fewer rows, fsdp, then NF4 weights",
           .fallback = "all of the device"),
@@ -258,6 +261,7 @@ static enum err fit(struct job *job)
                                        .has_momentum = settings.momentum > 0,
                                        .fp8 = request.precision == PRECISION_FP8,
                                        .bf16_states = request.states != 0,
+                                       .any_order = request.nondeterministic,
                                        .rank = job->group.rank,
                                        .ranks = job->group.size,
                                        .shards_base = request.parallel == PARALLEL_FSDP };
@@ -282,6 +286,8 @@ static enum err fit(struct job *job)
 
 static enum err lay_out(struct job *job)
 {
+    struct train_start *start = &job->progress.start;
+    double began = clock_seconds();
     TRY(transformer_init(&job->transformer, job->arena, &job->device, &job->arrangement.setup));
     if (job->model.has_weights && !request.random_weights) {
         transformer_random_adapters(&job->transformer, (uint64_t)settings.seed);
@@ -294,8 +300,12 @@ static enum err lay_out(struct job *job)
     if (request.adapter)
         TRY(transformer_load_adapter(&job->transformer, job->arena, request.adapter));
     transformer_loaded(&job->transformer);
+    TRY(job->device.backend->sync(&job->device));
+    start->weights = clock_seconds() - began;
     transformer_tune(&job->transformer);
-    return job->device.backend->sync(&job->device);
+    enum err err = job->device.backend->sync(&job->device);
+    start->tuning = clock_seconds() - began - start->weights;
+    return err;
 }
 
 static enum err add_file(uint64_t *sum, struct arena *arena, const char *folder, const char *name)
@@ -399,6 +409,14 @@ static struct text document_of(const struct job *job)
     json_put_number(&w, "wall_hours", hours);
     json_put_number(&w, "gpu_hours", hours * job->group.size);
     json_put_number(&w, "held_out_loss", state->best_loss);
+    const struct train_start *start = &job->progress.start;
+    json_open(&w, "first_step", '{');
+    json_put_number(&w, "after_seconds", train_progress_start_seconds(start));
+    json_put_number(&w, "prepare_seconds", start->prepare);
+    json_put_number(&w, "weights_seconds", start->weights);
+    json_put_number(&w, "tuning_seconds", start->tuning);
+    json_put_number(&w, "step_seconds", start->first_step);
+    json_close(&w, '}');
     if (job->group.size > 1) {
         json_put_number(&w, "communication_seconds", job->progress.between.all);
         json_put_number(&w, "waited_seconds", job->progress.between.waited);
@@ -452,11 +470,13 @@ static enum err train(struct job *job)
 
 static enum err run_job(struct job *job, struct command_line *line)
 {
+    double began = clock_seconds();
     TRY(open_model(job));
     TRY(open_device(job));
     job->progress = train_progress_start(job->line, &job->device, job->group.rank);
     TRY(fit(job));
     TRY(read_data(job, line));
+    job->progress.start.prepare = clock_seconds() - began;
     TRY(lay_out(job));
     TRY(sum_inputs(job));
     return train(job);

@@ -485,9 +485,9 @@ static enum err fill_configuration(struct pilot *out, const struct job *job)
             level = job->transformer.layers[i].level;
     c->recipe = job->recipe;
     c->recipe.precision = job->arrangement.setup.fp8 ? RECIPE_FP8 : job->recipe.precision;
-    c->recipe.checkpointing = level == RECOMPUTE_NONE    ? RECIPE_KEEP_ALL
-                              : level == RECOMPUTE_BLOCK ? RECIPE_RECOMPUTE
-                                                         : RECIPE_SELECTIVE;
+    c->recipe.checkpointing = level == RECOMPUTE_NONE          ? RECIPE_KEEP_ALL
+                              : level >= RECOMPUTE_PROJECTIONS ? RECIPE_RECOMPUTE
+                                                               : RECIPE_SELECTIVE;
     c->gpu = out->gpu.name;
     if (!device_is_gpu(&job->device))
         return OK;

@@ -34,6 +34,7 @@ const struct reference_item reference_variables[] = {
     { "AWS_MAX_ATTEMPTS", "attempts at a request without progress (default: 8)" },
     { "STORAGE_EMULATOR_HOST", "URL in place of https://storage.googleapis.com for gs://" },
     { "GPUHOURS_NVML", "file of NVIDIA's management library (default: libnvidia-ml.so.1)" },
+    { "GPUHOURS_TUNED", "file of tuned products (default: tuned beside the ledger; empty: none)" },
     { "OPENBLAS_CORETYPE", "OpenBLAS kernels to use (default: the best for this processor)" },
     { "RANK",
       "with WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT: which rank train is (torchrun)" },
@@ -78,6 +79,8 @@ const struct reference_item reference_variables[] = {
 const struct reference_item reference_files[] = {
     { "~/.local/share/gpuhours/ledger.sqlite",
       "past plans, pilots and runs; --ledger names another" },
+    { "~/.local/share/gpuhours/tuned",
+      "fastest algorithms by GPU and shape: a cache of train and pilot" },
     { "~/.local/share/gpuhours/group.key", "random, by which ranks of one user know each other" },
     { "~/.cache/huggingface/hub", "downloaded models, tokenizers and data sets, read only" },
     { "~/.aws/credentials, ~/.aws/config", "keys and settings for s3:// and gs://, read only" },

@@ -119,8 +119,10 @@ void train_progress_report(void *progress, const struct training *training,
     p->seconds += report->seconds;
     p->between.all += report->communication_seconds;
     p->between.waited += report->waited_seconds;
-    if (!p->reported)
+    if (!p->reported) {
         p->first = *report;
+        p->start.first_step = report->seconds;
+    }
     p->last = *report;
     p->reported = true;
     if (p->json && !p->silent)
@@ -140,6 +142,11 @@ void train_progress_end(struct train_progress *progress)
     progress->monitor = NULL;
 }
 
+double train_progress_start_seconds(const struct train_start *start)
+{
+    return start->prepare + start->weights + start->tuning + start->first_step;
+}
+
 // Of the collectives' time: what computation did not wait for.
 static double hidden_share(const struct train_progress *progress)
 {
@@ -157,6 +164,12 @@ void train_progress_result(const struct train_progress *progress, const struct t
               text_seconds(&arena, training->state.seconds),
               text_hours(&arena, training->state.seconds * training->group->size / 3600),
               hours_name(training));
+    const struct train_start *start = &progress->start;
+    if (progress->reported)
+        print_put("  first step  after %s: preparing %s, weights %s, tuning %s, the step %s\n",
+                  text_seconds(&arena, train_progress_start_seconds(start)),
+                  text_seconds(&arena, start->prepare), text_seconds(&arena, start->weights),
+                  text_seconds(&arena, start->tuning), text_seconds(&arena, start->first_step));
     if (training->group->size > 1)
         print_put("  ranks       %d, in collectives for %s, %s of it under computation\n",
                   training->group->size, text_seconds(&arena, progress->between.all),

@@ -15,6 +15,14 @@
 #include "host/gpu.h"
 #include "train/training.h"
 
+// Seconds of a start until its first step is done.
+struct train_start {
+    double prepare; // model files checked, data read, device opened
+    double weights; // memory allocated, weights on the device
+    double tuning;
+    double first_step;
+};
+
 struct train_progress {
     bool on, json, explain, silent; // silent: not the first of several processes
     double limit_flops_per_s;       // of one process
@@ -26,6 +34,7 @@ struct train_progress {
     struct group_seconds between;       // ranks, in these steps
     struct training_report first, last; // of this start
     bool reported;                      // first and last are set
+    struct train_start start;
 };
 
 // Call before the device's memory is allocated: measuring the limit needs some.
@@ -35,4 +44,5 @@ void train_progress_plan(struct train_progress *progress, const struct training 
 void train_progress_report(void *progress, const struct training *training,
                            const struct training_report *report);
 void train_progress_end(struct train_progress *progress);
+double train_progress_start_seconds(const struct train_start *start); // of all parts
 void train_progress_result(const struct train_progress *progress, const struct training *training);

@@ -315,6 +315,18 @@ void file_abandon(struct file_new *file)
     file->fd = -1;
 }
 
+void file_make_folders(const char *path)
+{
+    struct arena scratch = { 0 };
+    char *folder = arena_copy(&scratch, path, strlen(path));
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(folder, 0700);
+        *slash = '/';
+    }
+    arena_release(&scratch);
+}
+
 enum err file_sync_folder(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

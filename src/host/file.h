@@ -45,5 +45,8 @@ enum err file_append(struct file_new *file, struct text piece);
 enum err file_commit(struct file_new *file); // flushes to disk, then renames
 void file_abandon(struct file_new *file);
 
+// Creates the folders above a file, for its user only; whoever opens the file reports a failure.
+void file_make_folders(const char *path);
+
 // Flushes a folder's entries to disk, so that a rename survives a power failure.
 enum err file_sync_folder(const char *path);

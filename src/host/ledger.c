@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "host/clock.h"
+#include "host/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,17 +125,6 @@ void ledger_path(const char **out, struct arena *arena, const char *asked)
         *out = text_format(arena, "%s/.local/share/gpuhours/ledger.sqlite", home);
 }
 
-// Creates the folders above the file; opening it reports a failure.
-static void make_folders(struct ledger *l)
-{
-    char *folder = arena_copy(&l->arena, l->path, strlen(l->path));
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(folder, 0700);
-        *slash = '/';
-    }
-}
-
 // A write-ahead log saves a wait for the disk, but its index is shared memory, which two machines
 // do not share over a network file system. statfs(2) lists the numbers.
 static bool is_shared_over_network(const char *path)
@@ -252,7 +242,7 @@ static enum err execute_patiently(struct ledger *l, const char *sql)
 
 static enum err open_file(struct ledger *l)
 {
-    make_folders(l);
+    file_make_folders(l->path);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     if (sqlite3_open_v2(l->path, &l->database, flags, NULL) || add_functions(l->database))
         return refused(l);

@@ -54,6 +54,7 @@ struct attention {
     int64_t tokens;
     int64_t heads, kv_heads, head_size;
     int64_t window; // keys that a token attends to, including itself; 0: all before it
+    bool any_order; // backward may add in any order: faster, but not the same bits twice
 };
 
 struct adamw {
@@ -97,6 +98,12 @@ struct expert_matrices {
     int64_t first, count; // which experts
 };
 
+// What tuning chose for one operation: which, and how. Only the backend knows what the bytes mean.
+enum { TUNED_KEY = 80, TUNED_CHOICE = 64, TUNED_ABOUT = 256 };
+struct tuned {
+    unsigned char key[TUNED_KEY], choice[TUNED_CHOICE];
+};
+
 // What ranks share to find each other, drawn by one of them.
 struct group_id {
     char bytes[128];
@@ -131,6 +138,12 @@ struct backend {
     // May be NULL. While it is on, a product benchmarks its algorithms and remembers the fastest of
     // those that give the same bits; its output holds the product for beta = 0.
     void (*tune)(struct device *, bool on);
+
+    // NULL where tune is. What was chosen so far, for other processes (train/tuned.h): on a device
+    // of the same description they may take it, and need not tune what it covers.
+    void (*tuned_about)(struct device *, char out[TUNED_ABOUT]); // card, driver, libraries
+    int64_t (*tuned_list)(struct device *, struct tuned *out, int64_t most);
+    void (*tuned_take)(struct device *, const struct tuned *, int64_t count);
 
     // out[t] = table[ids[t]]; backward adds dout[t] to row ids[t], in the order of t.
     void (*embedding_forward)(struct device *, struct tensor out, struct tensor table,

@@ -20,7 +20,8 @@ static enum err list(struct transformer *t, struct arena *arena, struct device *
                                .tokens = setup->tokens,
                                .heads = m->heads,
                                .kv_heads = m->kv_heads,
-                               .head_size = m->head_size };
+                               .head_size = m->head_size,
+                               .any_order = setup->any_order };
     t->chunk_bytes = device->chunk_bytes;
     t->attention_bytes = device->backend->attention_bytes(device, &shape, setup->compute);
     return OK;
@@ -36,8 +37,10 @@ enum { CHUNK_LEAST = 16 << 20, CHUNK_SHARE = 16 };
 
 // Raises the level of one layer at a time, the last layer first, until everything fits into the
 // budget: every layer gets a level before any layer gets the next one, since each level costs more
-// FLOPs per byte saved. Logits get at most a CHUNK_SHARE-th of the budget; as a last resort their
-// chunks are halved.
+// seconds per byte saved. Norms and activations only read and write memory. An element of gate, up,
+// q, k, v or the middle residual costs 2 C FLOPs, whichever it is; one of attention's output about
+// 2 C per C tokens of its document, which is more in long documents and kept for last. Logits get
+// at most a CHUNK_SHARE-th of the budget; as a last resort their chunks are halved.
 static enum err choose_levels(struct transformer *t)
 {
     double budget = t->setup.budget_bytes;

@@ -31,12 +31,13 @@
 
 enum recompute {
     RECOMPUTE_NONE,
-    RECOMPUTE_NORMS, // norms and activations
-    RECOMPUTE_GATE,  // and gate and up
-    RECOMPUTE_BLOCK, // the whole layer but the down projection
+    RECOMPUTE_NORMS,       // norms and activations
+    RECOMPUTE_GATE,        // and gate and up
+    RECOMPUTE_PROJECTIONS, // and the other projections: all but attention and down
+    RECOMPUTE_BLOCK,       // and attention: the whole layer but the down projection
     RECOMPUTE_LEVELS,
 };
-extern const char *const recompute_names[]; // "none", "norms", "gate", "block", NULL
+extern const char *const recompute_names[]; // "none", "norms", … "block", NULL
 
 struct transformer_setup {
     const struct decoder *decoder;
@@ -49,6 +50,7 @@ struct transformer_setup {
     bool has_momentum;           // of SGD
     bool only_forward;           // neither gradients nor optimizer
     bool fp8;                    // frozen linears of the layers, and their inputs, in fp8
+    bool any_order;              // of sums in attention's backward pass, see struct attention
     bool bf16_states;            // gradients and moments in bf16, and no fp32 masters
     int rank, ranks;  // that share masters and moments, of full training; 0 or 1: not shared
     bool shards_base; // ranks also share the frozen linears of the layers, of LoRA and QLoRA

@@ -3,6 +3,7 @@
 
 #include "train/transformer_files.h"
 
+#include "host/direct.h"
 #include "host/file.h"
 #include "train/transformer_internal.h"
 
@@ -13,14 +14,14 @@
 // --- reading -----------------------------------------------------------------
 
 static enum err load_weight(struct transformer *t, const struct weights_item *item,
-                            struct arena *scratch)
+                            const void *stored, struct arena *scratch)
 {
     struct parameter *p = transformer_find(t, item->slot.file_name);
     if (!p || tensor_count(p->value) != weights_elements(&item->slot))
         return fail(ERR_INPUT, "%s: the engine has no weight of this name and size",
                     item->slot.file_name);
     if (!item->nf4) {
-        transformer_set(t, p, item->tensor->type, item->tensor->at);
+        transformer_set(t, p, item->tensor->type, stored);
         return OK;
     }
     if (transformer_set_nf4(t, p, item->nf4))
@@ -32,15 +33,42 @@ static enum err load_weight(struct transformer *t, const struct weights_item *it
     return OK;
 }
 
+// Codes of NF4 lie beside their scales and are used where they are mapped.
+static struct direct_part part_of(const struct weights *weights, const struct weights_item *item)
+{
+    struct direct_part part = { .bytes = item->tensor->bytes, .mapped = item->tensor->at };
+    if (!item->nf4)
+        part.path = safetensors_place(&weights->file, item->tensor, &part.offset);
+    return part;
+}
+
+static enum err load_weights(struct transformer *t, const struct weights *weights,
+                             struct direct *files)
+{
+    enum err err = OK;
+    for (size_t i = 0; i < weights->count && !err; i++) {
+        struct arena scratch = { 0 };
+        const struct weights_item *item = &weights->items[i];
+        const char *stored = direct_next(files);
+        err = weights_check_values(weights, item, stored);
+        err = err ? err : load_weight(t, item, stored, &scratch);
+        arena_release(&scratch);
+    }
+    return err;
+}
+
 enum err transformer_load(struct transformer *t, const struct weights *weights)
 {
-    for (size_t i = 0; i < weights->count; i++) {
-        struct arena scratch = { 0 };
-        enum err err = load_weight(t, &weights->items[i], &scratch);
-        arena_release(&scratch);
-        TRY(err);
-    }
-    return t->device->backend->sync(t->device);
+    struct arena scratch = { 0 };
+    struct direct_part *parts = ARENA_NEW(&scratch, struct direct_part, weights->count);
+    for (size_t i = 0; i < weights->count; i++)
+        parts[i] = part_of(weights, &weights->items[i]);
+    struct direct *files = direct_open(parts, weights->count);
+    enum err err = files ? load_weights(t, weights, files)
+                         : fail(ERR_UNAVAILABLE, "out of memory; cannot read the weights");
+    direct_close(files);
+    arena_release(&scratch);
+    return err ? err : t->device->backend->sync(t->device);
 }
 
 // --- adapters ----------------------------------------------------------------

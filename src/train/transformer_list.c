@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-const char *const recompute_names[] = { "none", "norms", "gate", "block", NULL };
+const char *const recompute_names[] = { "none", "norms", "gate", "projections", "block", NULL };
 
 static struct parameter *add(struct transformer *t, const char *name, int64_t rows, int64_t columns,
                              enum parameter_start start)

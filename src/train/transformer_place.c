@@ -386,7 +386,7 @@ static void place_slot(struct transformer *t, bool kept, struct slot slot)
 static void place_low_rank(struct transformer *t, struct transformer_layer *l)
 {
     static const enum recompute until[PROJECTIONS] = {
-        [PROJECTION_QKV] = RECOMPUTE_BLOCK,
+        [PROJECTION_QKV] = RECOMPUTE_PROJECTIONS,
         [PROJECTION_O] = RECOMPUTE_NORMS,
         [PROJECTION_GATE] = RECOMPUTE_GATE,
         [PROJECTION_DOWN] = RECOMPUTE_LEVELS,
@@ -466,7 +466,9 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
     int64_t to_qkv = C + p[PROJECTION_QKV].rank, to_gate = C + most_rank(t, PROJECTION_GATE);
     int64_t to_down = F + p[PROJECTION_DOWN].rank, to_o = Q + p[PROJECTION_O].rank;
     bool trains = !t->setup.only_forward, norms = trains && l->level < RECOMPUTE_NORMS;
-    bool gate = trains && l->level < RECOMPUTE_GATE, block = trains && l->level < RECOMPUTE_BLOCK;
+    bool gate = trains && l->level < RECOMPUTE_GATE;
+    bool projections = trains && l->level < RECOMPUTE_PROJECTIONS;
+    bool block = trains && l->level < RECOMPUTE_BLOCK;
     struct {
         bool kept;
         struct slot slot;
@@ -479,10 +481,10 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
         { norms, { &l->activated, &c->activated, "activations", type, T, to_down } },
         { gate,
           { &l->gate_up, &c->gate_up, "gate and up", type, T, 2 * F + p[PROJECTION_GATE].rank } },
-        { block, { &l->qkv, &c->qkv, "q, k, v", type, T, Q + 2 * K } },
+        { projections, { &l->qkv, &c->qkv, "q, k, v", type, T, Q + 2 * K } },
         { block, { &l->attended, &c->attended, "attention outputs", type, T, to_o } },
         { block, { &l->lse, &c->lse, "attention logsumexp", exact, T, m->heads } },
-        { block, { &l->middle, &c->middle, "mid-layer residuals", type, T, C } },
+        { projections, { &l->middle, &c->middle, "mid-layer residuals", type, T, C } },
     };
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         place_slot(t, slots[i].kept, slots[i].slot);

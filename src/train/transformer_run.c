@@ -236,7 +236,8 @@ static struct attention attention_shape(const struct transformer *t,
                                .heads = m->heads,
                                .kv_heads = m->kv_heads,
                                .head_size = m->head_size,
-                               .window = window };
+                               .window = window,
+                               .any_order = t->setup.any_order };
 }
 
 // Counted as in the step list: half of the squared length of each document, or of its band.
@@ -288,19 +289,23 @@ static void rotate(struct transformer *t, const struct micro_batch *batch,
                    t->decoder->model.head_size, 1);
 }
 
+// What attention gave is not recomputed where it was kept.
 static void attend(struct transformer *t, const struct micro_batch *batch,
                    struct transformer_layer *l)
 {
+    bool kept = t->phase == STEP_RECOMPUTE && l->level < RECOMPUTE_BLOCK;
     int64_t n = batch->tokens, Q = model_query_width(&t->decoder->model);
     struct attention shape = attention_shape(t, batch, l->window);
     struct tensor qkv = first_rows(l->qkv, n), attended = first_rows(l->attended, n);
     transformer_project(t, batch, &l->projections[PROJECTION_QKV], qkv, first_rows(l->normed, n));
     rotate(t, batch, l);
     struct heads rotated = heads_of(t, first_rows(l->rotated, n));
-    transformer_note(t, "attention", attention_flops(t, batch, l->window));
-    ops(t)->attention_forward(t->device, tensor_columns(attended, 0, Q), first_rows(l->lse, n),
-                              rotated.q, rotated.k, heads_of(t, qkv).v, &shape,
-                              t->scratch.attention);
+    if (!kept) {
+        transformer_note(t, "attention", attention_flops(t, batch, l->window));
+        ops(t)->attention_forward(t->device, tensor_columns(attended, 0, Q), first_rows(l->lse, n),
+                                  rotated.q, rotated.k, heads_of(t, qkv).v, &shape,
+                                  t->scratch.attention);
+    }
     transformer_project(t, batch, &l->projections[PROJECTION_O], first_rows(t->scratch.branch, n),
                         attended);
 }
@@ -429,7 +434,7 @@ static void recompute(struct transformer *t, const struct micro_batch *batch,
     t->phase = STEP_RECOMPUTE;
     norm(t, "attention_norm", l->attention_norm, none(), input_of(t, first_rows(l->normed, n)),
          first_rows(l->input_rms, n), first_rows(l->input, n), none());
-    if (l->level == RECOMPUTE_BLOCK) {
+    if (l->level >= RECOMPUTE_PROJECTIONS) {
         run_block(t, batch, l);
     } else {
         if (l->q_norm)

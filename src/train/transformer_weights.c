@@ -3,6 +3,9 @@
 
 #include "train/transformer_internal.h"
 
+#include "base/checksum.h"
+#include "train/tuned.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -265,9 +268,27 @@ struct tensor transformer_stacked(struct transformer *t, const struct projection
 
 // --- tuning ------------------------------------------------------------------
 
+// Whatever decides which products run: the model's shape, what is trained, and where it lies.
+static uint64_t work_of(const struct transformer *t)
+{
+    const struct transformer_setup *s = &t->setup;
+    const struct model *m = &t->decoder->model;
+    const int64_t numbers[] = {
+        m->layers,         m->width,        m->ffn_width,   m->heads,
+        m->kv_heads,       m->head_size,    m->experts,     m->vocabulary,
+        s->tokens,         s->labelled,     s->compute,     s->fp8,
+        s->level,          s->only_forward, t->chunk_bytes, s->recipe->rank,
+        s->recipe->method,
+    };
+    uint64_t sum = checksum((struct text){ (const char *)numbers, sizeof numbers }, 0);
+    sum = checksum((struct text){ (const char *)t->blocks.bytes, sizeof t->blocks.bytes }, sum);
+    const char *targets = s->recipe->targets ? s->recipe->targets : "";
+    return checksum((struct text){ targets, strlen(targets) }, sum);
+}
+
 void transformer_tune(struct transformer *t)
 {
-    if (!ops(t)->tune)
+    if (!ops(t)->tune || tuned_recall(t->device, work_of(t)))
         return;
     struct arena scratch = { 0 };
     int64_t tokens = t->setup.tokens, longest = t->setup.longest;
@@ -294,6 +315,7 @@ void transformer_tune(struct transformer *t)
     if (!t->setup.only_forward)
         transformer_backward(t, &batch);
     ops(t)->tune(t->device, false);
+    tuned_keep(t->device, work_of(t));
     transformer_begin(t);
     t->trace = trace;
     arena_release(&scratch);

@@ -8,7 +8,7 @@ static const int64_t H200 = (int64_t)143771 << 20, H100 = (int64_t)81559 << 20;
 // Llama 3.1 8B: 32 query heads share 8 key/value heads of 128.
 static struct attention_shape of_8b(int64_t rows, int64_t width)
 {
-    return (struct attention_shape){ rows * width, width, 32, 8, 128 };
+    return (struct attention_shape){ rows * width, width, 32, 8, 128, false };
 }
 
 TEST(attention_workspace_counts_lengths_as_powers_of_two_from_128_on)
@@ -20,7 +20,7 @@ TEST(attention_workspace_counts_lengths_as_powers_of_two_from_128_on)
 
 TEST(attention_workspace_of_a_document_is_scores_sums_and_shared_gradients)
 {
-    struct attention_shape shared = of_8b(1, 4096), own = { 4096, 4096, 32, 32, 128 };
+    struct attention_shape shared = of_8b(1, 4096), own = { 4096, 4096, 32, 32, 128, false };
     CHECK(attention_document_bytes(&shared, 8, 4096) ==
           32LL * 4096 * (2 * 4096 + 4 * 128 + 4)); // bf16 scores, fp32 keys, an fp32 sum
     CHECK(attention_document_bytes(&own, 32, 4096) == 32LL * 4096 * (2 * 4096 + 4));
@@ -53,10 +53,26 @@ TEST(attention_workspace_takes_fewer_heads_of_long_documents)
     struct attention_shape shape = of_8b(1, 16384);
     CHECK(attention_heads(&shape, 16384, H200 / 32) == 2);
     CHECK(attention_room(&shape, H200 / 32) == attention_document_bytes(&shape, 2, 16384) + MIB);
-    // One key/value head is a group of four query heads, which is the smallest: 64k do not fit.
+    // One key/value head is a group of four query heads, the smallest: 32k take 8.1 GiB, twice as
+    // much as others may; 64k do not fit.
+    struct attention_shape twice = of_8b(1, 32768);
+    CHECK(attention_heads(&twice, 32768, H200 / 32) == 0);
+    CHECK(attention_room(&twice, H200 / 32) == attention_document_bytes(&twice, 1, 32768) + MIB);
     struct attention_shape longer = of_8b(1, 65536);
     CHECK(attention_heads(&longer, 65536, H200 / 32) == 0);
     CHECK(attention_room(&longer, H200 / 32) == MIB); // the forward pass alone
+}
+
+TEST(attention_workspace_in_any_order_grows_with_the_length_not_with_its_square)
+{
+    struct attention_shape ordered = of_8b(1, 16384), any = of_8b(1, 16384), longer;
+    any.any_order = true;
+    CHECK(8 * attention_document_bytes(&any, 8, 16384) <
+          attention_document_bytes(&ordered, 8, 16384));
+    longer = of_8b(1, 131072), longer.any_order = true;
+    CHECK(attention_document_bytes(&longer, 8, 131072) ==
+          8 * attention_document_bytes(&any, 8, 16384));
+    CHECK(attention_heads(&longer, 131072, H200 / 32) == 4);
 }
 
 TEST(attention_workspace_is_for_hopper_and_for_shapes_that_cudnn_has)

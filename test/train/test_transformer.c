@@ -425,6 +425,30 @@ static void check_step(const char *kind, int method, enum recompute level)
     transformer_release(t);
 }
 
+// Attention costs more per byte than any projection in long documents.
+TEST(transformer_recomputes_attention_after_everything_else)
+{
+    static const int32_t full[] = { 24 };
+    struct micro_batch batch = tiny_batch(full, 1, 2);
+    int64_t kept = INT64_MAX;
+    for (int level = RECOMPUTE_NORMS; level < RECOMPUTE_LEVELS; level++) {
+        struct tiny *tiny = tiny_make("llama");
+        struct transformer_trace trace = { 0 };
+        tiny->decoder.model.layers = 6;
+        tiny->setup.level = (enum recompute)level;
+        struct transformer *t = tiny_open(tiny);
+        t->trace = &trace;
+        tiny_pass(t, &batch, 1);
+        bool attends = find_traced(&trace, "attention", STEP_RECOMPUTE) != NULL;
+        bool projects = find_traced(&trace, "q", STEP_RECOMPUTE) != NULL;
+        CHECK(attends == (level == RECOMPUTE_BLOCK));
+        CHECK(projects == (level >= RECOMPUTE_PROJECTIONS));
+        CHECK(t->blocks.bytes[BLOCKS_ACTIVATIONS] < kept);
+        kept = t->blocks.bytes[BLOCKS_ACTIVATIONS];
+        transformer_release(t);
+    }
+}
+
 TEST(transformer_runs_the_operations_of_the_step_list)
 {
     check_step("llama", RECIPE_FULL, RECOMPUTE_NONE);

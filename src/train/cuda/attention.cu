@@ -3,7 +3,8 @@
 //
 // A cuDNN plan is compiled for a number of documents of a maximal length. The forward pass takes
 // the whole micro-batch as one group if it can. The backward pass needs a workspace of length²
-// elements per document and head, so documents are grouped by length class, a power of two:
+// elements per document and head (base/attention_workspace.h), so documents are grouped by length
+// class, a power of two:
 //
 //     documents of the micro-batch    │ 900 │ 70 │ 3000 │ 110 │ 1000 │
 //     group 0, forward pass           │ 900 │ 70 │ 3000 │ 110 │ 1000 │ ∅ │ ∅ │ ∅ │   length 4096
@@ -115,7 +116,8 @@ static bool cudnn_supports(const struct cuda_attention *own, const struct attent
 
 static struct attention_shape shape_of(const struct attention *a)
 {
-    struct attention_shape shape = { a->tokens, a->longest, a->heads, a->kv_heads, a->head_size };
+    struct attention_shape shape = { a->tokens,   a->longest,   a->heads,
+                                     a->kv_heads, a->head_size, a->any_order };
     return shape;
 }
 
@@ -299,10 +301,11 @@ static struct cudnn_shape shape_of(const struct attention *a, const struct pass 
                                    const struct group *group)
 {
     int64_t heads = a->heads / a->kv_heads * group->kv_heads;
-    struct cudnn_shape s = { group->documents, group->length, heads,          group->kv_heads,
-                             a->head_size,     t->q.stride,   t->k.stride,    t->v.stride,
-                             t->out.stride,    t->lse.stride, t->dout.stride, t->dq.stride,
-                             t->dk.stride,     t->dv.stride };
+    struct cudnn_shape s = { group->documents, group->length,  heads,
+                             group->kv_heads,  a->head_size,   t->q.stride,
+                             t->k.stride,      t->v.stride,    t->out.stride,
+                             t->lse.stride,    t->dout.stride, t->dq.stride,
+                             t->dk.stride,     t->dv.stride,   t->dq.at && a->any_order };
     return s;
 }
 

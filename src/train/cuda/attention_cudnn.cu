@@ -50,6 +50,7 @@ enum tensor_id {
     DV,
     RAGGED, // tensors before this have offsets, with the id OFFSETS + their own id
     SUMS = RAGGED,
+    DQ_SUMS,
     QUERIES, // sizes of documents
     KEYS,
     SCALE,
@@ -61,7 +62,8 @@ enum tensor_id {
 
 struct cudnn_plan {
     cudnnBackendDescriptor_t plan;
-    int64_t workspace, sums; // bytes: cuDNN's, and Σ dout · out after them
+    int64_t workspace, sums; // bytes: cuDNN's, and Σ dout · out after them …
+    int64_t dq_sums;         // … and the queries' gradients, zeroed; 0: order of sums is fixed
     bool backward;
     float scale, lowest, unity;
 };
@@ -159,6 +161,7 @@ static descriptor tensor(struct graph *g, int64_t id, struct extent e, cudnnData
                          enum kind kind, descriptor offsets, const char *what)
 {
     descriptor t = create(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
+    cudnnBackendTensorReordering_t tiles = CUDNN_TENSOR_REORDERING_F16x16;
     int64_t alignment = 16;
     bool inside = kind == INSIDE, by_value = kind == BY_VALUE;
     set(g, t, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type, what);
@@ -170,6 +173,9 @@ static descriptor tensor(struct graph *g, int64_t id, struct extent e, cudnnData
     set(g, t, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value, what);
     if (offsets)
         link(g, t, CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, offsets, what);
+    if (id == DQ_SUMS)
+        set(g, t, CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE, 1, &tiles,
+            what);
     finish(g, t, what);
     return t;
 }
@@ -456,7 +462,14 @@ static void backward_graph(struct graph *g)
                                "k transposed back");
     reshape(g, k_rows, k, "k transposed back");
     descriptor dq = rows(g, DQ, rows_of(s, s->heads, s->dq_stride), "dq");
-    product(g, dq, ds, k_rows, queries, NULL, keys, "dq");
+    if (!s->any_order) {
+        product(g, dq, ds, k_rows, queries, NULL, keys, "dq");
+        return;
+    }
+    struct extent all = extent_of(s->documents, s->heads, s->length, s->head_size);
+    descriptor sum = tensor(g, DQ_SUMS, all, CUDNN_DATA_FLOAT, OUTSIDE, NULL, "sums of dq");
+    product(g, sum, ds, k_rows, queries, NULL, keys, "sums of dq");
+    pointwise(g, CUDNN_POINTWISE_IDENTITY, CUDNN_DATA_FLOAT, -1, dq, sum, NULL, NULL, "dq");
 }
 
 // --- plans ---------------------------------------------------------------------
@@ -553,9 +566,10 @@ struct cudnn_plan *cudnn_plan_make(struct cudnn *cudnn, const struct cudnn_shape
         free(made);
         return NULL;
     }
+    int64_t rows = made->backward ? shape->documents * shape->heads * shape->length : 0;
     made->workspace = (workspace + 255) / 256 * 256;
-    if (made->backward)
-        made->sums = (shape->documents * shape->heads * shape->length * 4 + 255) / 256 * 256;
+    made->sums = (rows * 4 + 255) / 256 * 256;
+    made->dq_sums = shape->any_order ? (rows * shape->head_size * 4 + 255) / 256 * 256 : 0;
     made->scale = (float)(1 / sqrt((double)shape->head_size));
     made->lowest = -FLT_MAX, made->unity = 1;
     return made;
@@ -570,7 +584,7 @@ void cudnn_plan_free(struct cudnn *cudnn, struct cudnn_plan *plan)
 
 int64_t cudnn_plan_bytes(const struct cudnn_plan *plan)
 {
-    return plan->workspace + plan->sums;
+    return plan->workspace + plan->sums + plan->dq_sums;
 }
 
 struct pack {
@@ -606,6 +620,8 @@ static void fill(struct pack *pack, const struct cudnn_plan *plan, const struct 
     put_rows(pack, DK, p->dk, p->dk_offsets);
     put_rows(pack, DV, p->dv, p->dv_offsets);
     put(pack, SUMS, workspace + plan->workspace), put(pack, ONE, &plan->unity);
+    if (plan->dq_sums)
+        put(pack, DQ_SUMS, workspace + plan->workspace + plan->sums);
 }
 
 bool cudnn_run(struct cudnn *cudnn, struct cudnn_plan *plan, cudaStream_t stream,
@@ -623,6 +639,12 @@ bool cudnn_run(struct cudnn *cudnn, struct cudnn_plan *plan, cudaStream_t stream
     finish(&g, d, "variant pack");
     if (!g.failed)
         check(&g, cudnn->cudnnSetStream(cudnn->handle, stream), "stream");
+    if (!g.failed && plan->dq_sums &&
+        cudaMemsetAsync((char *)workspace + plan->workspace + plan->sums, 0, (size_t)plan->dq_sums,
+                        stream) != cudaSuccess) {
+        snprintf(note, CUDNN_NOTE, "the sums of dq cannot be zeroed");
+        g.failed = true;
+    }
     if (!g.failed)
         check(&g, cudnn->cudnnBackendExecute(cudnn->handle, plan->plan, d), "run");
     graph_free(&g, NULL);

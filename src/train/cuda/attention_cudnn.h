@@ -10,7 +10,9 @@
 //     cudnn_run(cudnn, plan, stream, &pointers, workspace, note);
 //
 // The backward pass stores the length × length score gradients in the workspace and multiplies from
-// there, which has a fixed order of sums; otherwise cuDNN would add with atomics.
+// there, which has a fixed order of sums. In any order, it adds the gradients of queries with
+// atomics into an fp32 tensor in the workspace instead: cuDNN chooses this kernel because the graph
+// has that tensor.
 
 #pragma once
 
@@ -27,6 +29,7 @@ struct cudnn_shape {
     int64_t documents, length, heads, kv_heads, head_size;
     int64_t q_stride, k_stride, v_stride, out_stride, lse_stride;
     int64_t dout_stride, dq_stride, dk_stride, dv_stride; // 0: forward pass
+    int64_t any_order;                                    // 1: of sums in the backward pass
 };
 
 // Offsets of documents are in elements, documents + 1 of them, one array per row stride.

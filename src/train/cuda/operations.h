@@ -62,6 +62,9 @@ void cuda_experts_tn(struct device *, struct expert_matrices c, struct tensor a,
 
 // product.cu
 void cuda_tune(struct device *, bool on);
+void cuda_tuned_about(struct device *, char out[TUNED_ABOUT]);
+int64_t cuda_tuned_list(struct device *, struct tuned *out, int64_t most);
+void cuda_tuned_take(struct device *, const struct tuned *, int64_t count);
 void cuda_matmul_nt(struct device *, struct tensor c, struct tensor a, struct tensor b,
                     double alpha, double beta);
 void cuda_matmul_nn(struct device *, struct tensor c, struct tensor a, struct tensor b,

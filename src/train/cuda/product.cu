@@ -5,7 +5,8 @@
 // b is requested as cᵀ = bᵀ × aᵀ. A shape that was not tuned uses the algorithm of one that differs
 // only in the number of tokens, otherwise the first of the heuristic. Tuning times the heuristic's
 // offers and takes the fastest of those that give the same bits as the first: the choice depends on
-// timing, the result does not. A GPU at its power limit slows down because of what ran tens of
+// timing, the result does not. What another process chose for a shape counts as tuned, if cuBLASLt
+// accepts it. A GPU at its power limit slows down because of what ran tens of
 // milliseconds ago, so the best of a short trial are compared again, alternating, for longer.
 
 #include "train/cuda/kernels.cuh"
@@ -35,7 +36,9 @@ enum { CANDIDATES = 16, TRIAL = 4, FINALISTS = 6, ROUNDS = 4, RUNS = 24, ROUND_M
 struct cuda_products {
     cublasLtHandle_t handle;
     void *workspace;
-    int evict; // next slot to evict in a full bucket
+    int evict;           // next slot to evict in a full bucket
+    struct tuned *known; // choices of other processes
+    int64_t known_count;
     struct plan plans[BUCKETS][WAYS];
 };
 
@@ -69,6 +72,7 @@ void cuda_products_close(struct cuda *cuda)
     if (cuda->products->handle)
         cublasLtDestroy(cuda->products->handle);
     cudaFree(cuda->products->workspace);
+    free(cuda->products->known);
     free(cuda->products);
     cuda->products = NULL;
 }
@@ -221,6 +225,40 @@ static int candidates(struct cuda *cuda, struct plan *plan, cublasLtMatmulHeuris
     return check(cuda, status, &plan->key) ? good : 0;
 }
 
+// Gives a plan an algorithm that was chosen elsewhere; false: cuBLASLt does not support it here.
+static bool accept(struct cuda *cuda, struct plan *plan, const cublasLtMatmulAlgo_t *algorithm)
+{
+    cublasLtMatmulHeuristicResult_t result;
+    plan->algorithm = *algorithm;
+    cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(cuda->products->handle, &plan->product, &plan->b, &plan->a,
+                                &plan->c, &plan->c, &plan->algorithm, &result);
+    return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= CUDA_PRODUCTS;
+}
+
+// What another process of the same work chose: for this very shape, or for the first that differs
+// only in the tokens, as inherit() would have found it there.
+static bool recall(struct cuda *cuda, struct plan *plan)
+{
+    const struct cuda_products *own = cuda->products;
+    struct key family = family_of(plan->key);
+    const struct tuned *found = NULL;
+    for (int64_t i = 0; i < own->known_count && !plan->tuned; i++) {
+        struct key key;
+        memcpy(&key, own->known[i].key, sizeof key);
+        plan->tuned = !memcmp(&key, &plan->key, sizeof key);
+        key = family_of(key);
+        if (plan->tuned || (!found && !memcmp(&key, &family, sizeof key)))
+            found = &own->known[i];
+    }
+    cublasLtMatmulAlgo_t algorithm;
+    if (found)
+        memcpy(&algorithm, found->choice, sizeof algorithm);
+    bool good = found && accept(cuda, plan, &algorithm);
+    plan->tuned = plan->tuned && good;
+    return good;
+}
+
 // The algorithm of a plan that differs only in the tokens, tuned ones first, if it supports this.
 static bool inherit(struct cuda *cuda, struct plan *plan)
 {
@@ -236,14 +274,7 @@ static bool inherit(struct cuda *cuda, struct plan *plan)
         if (parent && parent->tuned)
             break;
     }
-    cublasLtMatmulHeuristicResult_t result;
-    if (!parent)
-        return false;
-    plan->algorithm = parent->algorithm;
-    cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(cuda->products->handle, &plan->product, &plan->b, &plan->a,
-                                &plan->c, &plan->c, &plan->algorithm, &result);
-    return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= CUDA_PRODUCTS;
+    return parent && accept(cuda, plan, &parent->algorithm);
 }
 
 static struct plan *find(struct cuda *cuda, const struct key *key)
@@ -274,7 +305,7 @@ static struct plan *plan_for(struct cuda *cuda, const struct key *key, const str
         return set_scales(cuda, plan, call) ? plan : NULL;
     if (!describe(cuda, plan) || !set_scales(cuda, plan, call))
         return NULL;
-    if (!inherit(cuda, plan)) {
+    if (!recall(cuda, plan) && !inherit(cuda, plan)) {
         cublasLtMatmulHeuristicResult_t first;
         if (!candidates(cuda, plan, &first, 1))
             return NULL;
@@ -403,6 +434,48 @@ static void tune(struct cuda *cuda, struct plan *plan, const struct call *call)
 void cuda_tune(struct device *device, bool on)
 {
     cuda_of(device)->tuning = on;
+}
+
+// --- choices of other processes ----------------------------------------------
+
+enum { TUNER = 1 }; // to be raised when tuning compares algorithms in another way
+
+static_assert(sizeof(struct key) == TUNED_KEY, "a key is stored as it is");
+static_assert(sizeof(cublasLtMatmulAlgo_t) == TUNED_CHOICE, "an algorithm is stored as it is");
+
+void cuda_tuned_about(struct device *device, char out[TUNED_ABOUT])
+{
+    int driver = 0;
+    cuda_check(cuda_of(device), cudaDriverGetVersion(&driver), "asking for the driver's version");
+    snprintf(out, TUNED_ABOUT,
+             "%s, %d multiprocessors, %lld bytes, CUDA %d, cuBLASLt %zu, tuner %d", device->name,
+             cuda_of(device)->multiprocessors, (long long)device->total_bytes, driver,
+             cublasLtGetVersion(), TUNER);
+}
+
+int64_t cuda_tuned_list(struct device *device, struct tuned *out, int64_t most)
+{
+    struct plan *plans = &cuda_of(device)->products->plans[0][0];
+    int64_t count = 0;
+    for (int i = 0; i < BUCKETS * WAYS && count < most && !cuda_of(device)->err; i++) {
+        if (!plans[i].used || !plans[i].tuned)
+            continue;
+        memcpy(out[count].key, &plans[i].key, TUNED_KEY);
+        memcpy(out[count++].choice, &plans[i].algorithm, TUNED_CHOICE);
+    }
+    return count;
+}
+
+void cuda_tuned_take(struct device *device, const struct tuned *choices, int64_t count)
+{
+    struct cuda_products *own = cuda_of(device)->products;
+    size_t bytes = (size_t)count * sizeof *choices;
+    struct tuned *copy = (struct tuned *)malloc(bytes ? bytes : 1);
+    if (!copy)
+        return; // they are tuned again
+    memcpy(copy, choices, bytes);
+    free(own->known);
+    own->known = copy, own->known_count = count;
 }
 
 // --- the operations ----------------------------------------------------------

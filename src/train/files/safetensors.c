@@ -383,9 +383,11 @@ static enum err read_index(struct index *index, struct text content)
 static enum err open_shards(struct safetensors *out, struct index *index)
 {
     out->files = ARENA_NEW(index->arena, struct file, index->shard_count);
+    out->paths = ARENA_NEW(index->arena, const char *, index->shard_count);
     for (size_t i = 0; i < index->shard_count; i++) {
         struct shard *shard = &index->shards[i];
         TRY(file_open(&out->files[i], shard->path));
+        out->paths[i] = shard->path;
         out->file_count++;
         TRY(safetensors_read(&shard->in, index->arena, out->files[i].text, shard->path));
     }
@@ -452,6 +454,8 @@ static enum err open_file(struct safetensors *in, struct arena *arena, const cha
     TRY(file_open(file, path));
     enum err err = safetensors_read(in, arena, file->text, path);
     in->files = file; // after reading, which clears the struct
+    in->paths = ARENA_NEW(arena, const char *, 1);
+    in->paths[0] = arena_copy(arena, path, strlen(path));
     in->file_count = 1;
     return err;
 }
@@ -467,6 +471,18 @@ enum err safetensors_open(struct safetensors *in, struct arena *arena, const cha
     if (err)
         safetensors_release(in);
     return err;
+}
+
+const char *safetensors_place(const struct safetensors *in, const struct safetensors_tensor *tensor,
+                              size_t *offset)
+{
+    for (size_t i = 0; i < in->file_count; i++) {
+        struct text all = in->files[i].text;
+        *offset = (size_t)((uintptr_t)tensor->at - (uintptr_t)all.at);
+        if (*offset < all.size)
+            return in->paths[i];
+    }
+    return NULL;
 }
 
 void safetensors_release(struct safetensors *in)

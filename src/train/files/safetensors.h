@@ -48,6 +48,7 @@ struct safetensors {
     size_t count;
     struct json metadata; // an object of strings, of the first file; JSON_NONE if there is none
     struct file *files;
+    const char **paths; // of the files
     size_t file_count;
 };
 
@@ -60,6 +61,9 @@ enum err safetensors_read(struct safetensors *in, struct arena *arena, struct te
                           const char *name);
 
 const struct safetensors_tensor *safetensors_find(const struct safetensors *in, const char *name);
+// Where the bytes of a tensor lie: NULL, or the path of the file and the offset in it.
+const char *safetensors_place(const struct safetensors *in, const struct safetensors_tensor *tensor,
+                              size_t *offset);
 int64_t safetensors_elements(const struct safetensors_tensor *tensor);
 const char *safetensors_shape(struct arena *arena, int rank, const int64_t *shape); // "[2, 3]"
 

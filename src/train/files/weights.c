@@ -319,18 +319,23 @@ uint64_t weights_sum(const struct weights *weights, uint64_t seed)
     return seed;
 }
 
+enum err weights_check_values(const struct weights *weights, const struct weights_item *item,
+                              const void *values)
+{
+    size_t count = (size_t)weights_elements(&item->slot);
+    if (item->nf4) // its scales were checked when it was read
+        return OK;
+    size_t bad = storage_first_not_finite(item->tensor->type, values, count);
+    if (bad == count)
+        return OK;
+    return fail(ERR_INPUT, "%s: %s: element %zu is not a finite number; the file is broken",
+                weights->folder, item->slot.file_name, bad);
+}
+
 enum err weights_check_finite(const struct weights *weights)
 {
-    for (size_t i = 0; i < weights->count; i++) {
-        const struct weights_item *item = &weights->items[i];
-        size_t count = (size_t)weights_elements(&item->slot);
-        if (item->nf4) // its scales were checked when it was read
-            continue;
-        size_t bad = storage_first_not_finite(item->tensor->type, item->tensor->at, count);
-        if (bad < count)
-            return fail(ERR_INPUT, "%s: %s: element %zu is not a finite number; the file is broken",
-                        weights->folder, item->slot.file_name, bad);
-    }
+    for (size_t i = 0; i < weights->count; i++)
+        TRY(weights_check_values(weights, &weights->items[i], weights->items[i].tensor->at));
     return OK;
 }
 

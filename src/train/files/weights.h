@@ -75,6 +75,8 @@ const struct weights_item *weights_find(const struct weights *weights, const cha
 uint64_t weights_sum(const struct weights *weights, uint64_t seed);
 
 enum err weights_check_finite(const struct weights *weights); // reads all of them
+enum err weights_check_values(const struct weights *weights, const struct weights_item *item,
+                              const void *values); // the same for one, as stored
 void weights_read(float *out, const struct weights_item *item, int64_t first, int64_t count);
 
 // --- writing -----------------------------------------------------------------

@@ -29,16 +29,6 @@ static const char *path_of(struct arena *arena)
     return slash ? text_format(arena, "%.*s/group.key", (int)(slash - ledger), ledger) : NULL;
 }
 
-static void make_folders(struct arena *arena, const char *path)
-{
-    char *folder = arena_copy(arena, path, strlen(path));
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(folder, 0700);
-        *slash = '/';
-    }
-}
-
 // Written under another name and linked: of several ranks that do so at once one is first, and
 // nobody reads half a key.
 static void make_key(struct arena *arena, const char *path)
@@ -64,7 +54,7 @@ static enum err read_key(struct text *out, struct arena *arena)
         return fail(ERR_USAGE, "ranks need a shared secret: set " GROUP_PLACE_SECRET
                                " to the same word for every rank");
     if (access(path, F_OK)) {
-        make_folders(arena, path);
+        file_make_folders(path);
         make_key(arena, path);
     }
     TRY(file_read(out, arena, path));
