@@ -225,7 +225,6 @@ static void swiglu(struct parity *p)
 {
     struct tensor gate = random_like(p), up = random_like(p), out = room_like(p);
     struct tensor dout = random_like(p), dgate = room_like(p), dup = room_like(p);
-    struct tensor none = { 0 };
     p->op->swiglu_forward(p->device, out, gate, up, none);
     p->op->swiglu_backward(p->device, dgate, dup, none, dout, gate, up, none);
     p->op->swiglu_backward(p->device, gate, up, none, dout, gate, up, none); // in place

@@ -161,7 +161,6 @@ static void swiglu_backward(struct bench *b)
 {
     struct tensor gate = tensor_columns(b->t[1], 0, FORWARD);
     struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
-    struct tensor none = { 0 };
     b->op->swiglu_backward(b->gpu, gate, up, none, b->t[0], gate, up, none);
 }
 

@@ -134,6 +134,29 @@ static struct tensor copied_gradients(struct tiny *tiny)
     return out;
 }
 
+// As on a GPU, where the ranks of a projection together are rounded up.
+TEST(transformer_pads_ranks_of_experts_without_a_trace)
+{
+    struct device *device = gradient_device();
+    struct micro_batch batch = tiny_batch(mixed_sizes, 4, 5);
+    for (int method = RECIPE_LORA; method <= RECIPE_QLORA; method++) {
+        struct tiny *narrow = tiny_make("qwen3_moe"), *wide = tiny_make("qwen3_moe");
+        narrow->recipe.method = wide->recipe.method = method;
+        struct transformer *a = tiny_open(narrow);
+        device->padding = 64;
+        struct transformer *b = tiny_open(wide);
+        device->padding = 1;
+        CHECK_NEAR(tiny_pass(a, &batch, 1), tiny_pass(b, &batch, 1), 1e-12);
+        for (size_t i = 0; i < a->parameter_count; i++) {
+            struct tensor x = a->parameters[i].gradient, y = b->parameters[i].gradient;
+            for (int64_t j = 0; x.at && j < tensor_count(x); j++)
+                CHECK_NEAR(*gradient_at(x, j), *gradient_at(y, j), 1e-9);
+        }
+        transformer_release(a);
+        transformer_release(b);
+    }
+}
+
 TEST(transformer_unpacks_experts_one_by_one_or_all_together_to_the_same_bits)
 {
     struct device *device = gradient_device();

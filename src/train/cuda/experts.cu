@@ -224,7 +224,8 @@ static __device__ inline void write_sums(const products &p, const task<bf16> &t,
 
 template <kind KIND> struct stage {
     enum { A_ALONG = KIND != TN, B_ALONG = KIND == NT };
-    enum { B = held<A_ALONG>::SIZE, SIZE = B + held<B_ALONG>::SIZE, BYTES = STAGES * SIZE * 2 };
+    enum { B = (int)held<A_ALONG>::SIZE, SIZE = B + (int)held<B_ALONG>::SIZE };
+    enum { BYTES = STAGES * (int)SIZE * 2 };
 };
 
 template <kind KIND>

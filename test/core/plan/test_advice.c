@@ -39,6 +39,8 @@ static const struct {
       "\"packing\":\"on\",\"gpu\":\"rtx-4090\",\"micro_batch\":\"1\"" },
     { "wide_adapters", "\"stack\":\"hf-peft\"",
       "\"stack\":\"hf-peft\",\"adapter_dtype\":\"bf16\"" },
+    { "engine_lacks_experts", "\"stack\":\"native\",\"model\":\"deepseek-v2-lite\"",
+      "\"stack\":\"native\",\"model\":\"qwen3-30b-a3b\"" },
     { "qlora_where_lora_fits", "\"method\":\"qlora\",\"packing\":\"on\",\"gpu\":\"h200\"",
       "\"method\":\"lora\",\"gpu\":\"h200\"" },
     { "full_under_pressure", "\"method\":\"full\",\"gpu\":\"rtx-4090\",\"gpus\":1",
