@@ -10,8 +10,8 @@
 
 #define _GNU_SOURCE // O_DIRECT
 
-#include "host/direct.h"
 #include "host/file.h"
+#include "train/files/direct.h"
 #include "train/storage.h"
 
 #include <fcntl.h>

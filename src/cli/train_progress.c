@@ -169,7 +169,8 @@ void train_progress_result(const struct train_progress *progress, const struct t
         print_put("  first step  after %s: preparing %s, weights %s, tuning %s, the step %s\n",
                   text_seconds(&arena, train_progress_start_seconds(start)),
                   text_seconds(&arena, start->prepare), text_seconds(&arena, start->weights),
-                  text_seconds(&arena, start->tuning), text_seconds(&arena, start->first_step));
+                  start->tuning > 1e-3 ? text_seconds(&arena, start->tuning) : "none",
+                  text_seconds(&arena, start->first_step));
     if (training->group->size > 1)
         print_put("  ranks       %d, in collectives for %s, %s of it under computation\n",
                   training->group->size, text_seconds(&arena, progress->between.all),

@@ -3,8 +3,8 @@
 
 #include "train/transformer_files.h"
 
-#include "host/direct.h"
 #include "host/file.h"
+#include "train/files/direct.h"
 #include "train/transformer_internal.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE // posix_fadvise
-#include "host/direct.h"
 #include "host/file.h"
 #include "test/files.h"
 #include "test/test.h"
+#include "train/files/direct.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

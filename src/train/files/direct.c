@@ -4,7 +4,7 @@
 
 #define _GNU_SOURCE // O_DIRECT, mincore
 
-#include "host/direct.h"
+#include "train/files/direct.h"
 
 #include <errno.h>
 #include <fcntl.h>
