@@ -227,18 +227,24 @@ static int64_t state_bytes(const struct layout_of *l)
     return tensor(1, kept, l->state);
 }
 
+static int64_t layer_bytes(const struct layout_of *l)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < PRODUCTS; i++)
+        bytes += linear_bytes(l, &l->products[i]);
+    return bytes;
+}
+
 // The linears of all layers. A rank that shares them keeps its part of each layer, and two whole
 // ones, the present and the next, in the workspace.
 static int64_t count_linears(struct engine_bytes *out, const struct layout_of *l)
 {
-    int64_t layers = l->r->model->layers, layer = 0, beside = 0;
-    for (int i = 0; i < PRODUCTS; i++) {
-        layer += linear_bytes(l, &l->products[i]);
+    int64_t layers = l->r->model->layers, beside = 0;
+    for (int i = 0; i < PRODUCTS; i++)
         beside += beside_bytes(l, &l->products[i]);
-    }
     if (!shared_base(l->r))
-        return layers * (layer + beside);
-    int64_t part = part_of(l, layer / EXACT);
+        return layers * (layer_bytes(l) + beside);
+    int64_t part = part_of(l, layer_bytes(l) / EXACT);
     out->scratch += 2 * tensor(1, part * l->r->layout->data, EXACT);
     return tensor(layers, part, EXACT) + layers * beside;
 }
@@ -377,6 +383,17 @@ struct engine_bytes engine_bytes(const struct step_request *request,
     count_activations(&out, &l);
     count_scratch(&out, &l);
     return out;
+}
+
+struct engine_traffic engine_traffic(const struct step_request *request,
+                                     const struct engine_device *device)
+{
+    struct layout_of l = layout_for(request, device);
+    int64_t gradients = trained_bytes(&l, l.state);
+    int64_t part = part_of(&l, layer_bytes(&l) / EXACT);
+    return (struct engine_traffic){ .gradients = gradients,
+                                    .weights = gradients / l.state * l.compute,
+                                    .layer = part * request->layout->data * EXACT };
 }
 
 bool engine_runs(const struct step_request *r)
