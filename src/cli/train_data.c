@@ -4,8 +4,8 @@
 #include "cli/train_data.h"
 
 #include "base/checksum.h"
-#include "host/manifest.h"
 #include "host/source.h"
+#include "train/data_share.h"
 
 struct reading {
     struct train_data *data;
@@ -80,7 +80,7 @@ static enum err read_share(struct reading *r, struct arena *arena, struct group 
     TRY(check_same_files(group, &inputs));
     if (r->is_first && !data->quiet)
         dataset_note_left_out(&inputs);
-    size_t count = manifest_share(&units, arena, &inputs, group->rank, group->size);
+    size_t count = data_share(&units, arena, &inputs, group->rank, group->size);
     for (size_t i = 0; i < count; i++)
         TRY(read_unit(r, inputs.paths + units[i].file, units[i].files, &units[i]));
     return OK;

@@ -4,7 +4,7 @@
 //     struct train_data data = { .options = &options, .words = words, .count = 2, .vocabulary = …
 //     }; TRY(train_data_read(&data, &loader, arena, &group));
 //
-// The files are cut into as many stretches of bytes as there are ranks (host/manifest). What the
+// The files are cut into as many stretches of bytes as there are ranks (train/data_share). What the
 // ranks have read is then gathered once, as tokens: every rank has all examples, in the order of
 // the files, so that the order of training is the same for any number of ranks.
 

@@ -44,10 +44,3 @@ enum err manifest_check(const struct manifest *manifest, const struct manifest_u
 // "part-3.jsonl, bytes 0 to 1048576", "part-3.jsonl and 4 more files".
 const char *manifest_name(struct arena *arena, const struct manifest *manifest,
                           const struct manifest_unit *unit);
-
-// The part of the files that one of several ranks reads: the files lie end to end, and each rank
-// takes an equal stretch of their bytes. A file that cannot be cut is of the rank that has its
-// first byte; files of unknown size are of rank 0. The parts of all ranks, in their order, are all
-// rows in the order of the files. Returns the number of units.
-size_t manifest_share(struct manifest_unit **out, struct arena *arena, const struct inputs *inputs,
-                      int rank, int ranks);

@@ -116,37 +116,3 @@ TEST(ranges_of_a_table_give_each_row_once)
     }
     CHECK(!strncmp(spelled(files, 1, 2000), "0+1@0-", 6)); // cut, not whole
 }
-
-// Lines, a list that cannot be cut, an empty file, lines again.
-TEST(shares_of_ranks_are_all_rows_in_the_order_of_the_files)
-{
-    const char *words[] = {
-        files_write("a.jsonl", TEXT("{\"a\":1}\n{\"a\":22222}\n{\"a\":3}\n")),
-        files_write("b.json", TEXT("[{\"b\":1},\n{\"b\":2}]\n")),
-        files_write("c.jsonl", TEXT("")),
-        files_write("d.jsonl", TEXT("{\"d\":1}\n{\"d\":2}\n{\"d\":3}\n{\"d\":4}\n")),
-        files_write("e.txt", TEXT("one\ntwo")),
-    };
-    struct inputs inputs;
-    struct out whole = { .arena = &test_arena };
-    CHECK(!inputs_find(&inputs, &test_arena, words, 5));
-    for (int i = 0; i < 5; i++)
-        put_rows(&whole, words[i], 0, 0);
-    for (int ranks = 1; ranks <= 9; ranks++) {
-        struct out parts = { .arena = &test_arena };
-        int64_t bytes = 0, most = 0;
-        for (int rank = 0; rank < ranks; rank++) {
-            struct manifest_unit *units;
-            size_t count = manifest_share(&units, &test_arena, &inputs, rank, ranks);
-            int64_t own = 0;
-            for (size_t i = 0; i < count; own += units[i++].bytes)
-                for (size_t k = 0; k < units[i].files; k++)
-                    put_rows(&parts, words[units[i].file + k], units[i].from, units[i].to);
-            bytes += own;
-            most = own > most ? own : most;
-        }
-        CHECK(!strcmp(out_string(&parts), out_string(&whole)));
-        CHECK(bytes == inputs.total_bytes);
-        CHECK(most <= inputs.total_bytes / ranks + ranks + inputs.sizes[1]);
-    }
-}
