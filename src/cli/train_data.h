@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // train_data: the examples of a run, of which each rank reads and tokenizes its share.
 //
-//     struct train_data data = { .options = &options, .words = words, .count = 2, .vocabulary = …
-//     }; TRY(train_data_read(&data, &loader, arena, &group));
+//     struct train_data data = { .options = &options, .words = words, .count = 2 };
+//     TRY(train_data_read(&data, &loader, arena, &group));
 //
 // The files are cut into as many stretches of bytes as there are ranks (train/data_share). What the
 // ranks have read is then gathered once, as tokens: every rank has all examples, in the order of
