@@ -107,7 +107,7 @@ check-random: $(BUILD)/few/tests
 check-torture: $(PROGRAM) $(BUILD)/faults/torture $(BUILD)/faults/inject.so $(STAND_INS)
 	$(Q)$(BUILD)/faults/torture $(PROGRAM) $(BUILD)/faults/inject.so $(BUILD)/stand_in/trainer $(or $(MOST),2000) $(or $(JOBS),$(shell nproc)) $(ONLY)
 check-kills: $(PROGRAM) $(STAND_INS)
-	$(Q)for what in train ranks watch pilot profile units ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
+	$(Q)for what in train ranks resized watch pilot profile units ledger; do case $$what in *$(ONLY)*) GPUHOURS=$(PROGRAM) STAND_INS=$(BUILD)/stand_in \
 	    sh test/faults/kills $$what $(or $(COUNT),200) $(or $(SEED),$(shell date +%s)) || exit 1;; esac; done
 check-oracles: $(PROGRAM) $(BUILD)/encode build/deps-oracles
 	$(Q)INSTALL=$(INSTALL) tools/oracles

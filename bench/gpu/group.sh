@@ -3,17 +3,18 @@
 # group.sh [MODEL [SMALL]]: several ranks on one GPU over NCCL, which takes them for ranks of several hosts (NCCL_HOSTID).
 # Correctness only: speed is of sockets and of time slices.
 #
-#     GPUHOURS=build/gpuhours PARTS="equal shared" bench/gpu/group.sh       parts, with their seconds on an H200 (estimated):
+#     GPUHOURS=build/gpuhours PARTS="equal shared" bench/gpu/group.sh       parts, with their seconds on an H200:
 #
-#     equal      SMALL: the losses of LoRA, QLoRA and full training by 2 and 4 ranks are those of one               25
-#     shared     SMALL: LoRA in bf16 and fp8 and QLoRA with a base that ranks share give the bits of a whole base   15
+#     equal      SMALL: the losses of LoRA, QLoRA and full training by 2 and 4 ranks are those of one               55
+#     shared     SMALL: LoRA in bf16 and fp8 and QLoRA with a base that ranks share give the bits of a whole base   20
 #     memory     MODEL: QLoRA of two ranks that share the base: memory of each against its plan, and how much of
-#                the communication lay under computation                                                            10
-#     kill       SMALL: a rank that is killed ends the other within 10 s, and one rank goes on                      10
+#                the communication lay under computation                                                            20
+#     kill       SMALL: a rank that is killed ends the other within 10 s, and one rank goes on                       2
+#     kills      SMALL: KILLS (6) ranks killed at moments drawn from SEED, going on with 1, 2 and 4 ranks           40
 #     sanitizer  compute-sanitizer on a tiny shape, two ranks with a shared base                                    40
 #
-# The last is left out unless PARTS names it. Shapes are of the catalog (1B and 135M), weights random. DEVICE=cpu and two tiny
-# models try the script itself.
+# The last two are left out unless PARTS names them; the seconds of memory and of these two are estimates. Shapes are of the
+# catalog (1B and 135M), weights random. DEVICE=cpu and two tiny models try the script itself.
 set -u
 program=${GPUHOURS:-build/gpuhours}
 large=${1:-llama-3.2-1b} model=${2:-smollm2-135m}
@@ -24,14 +25,15 @@ export NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4
 export GPUHOURS_GROUP_SECRET=bench GPUHOURS_GROUP_PATIENCE=60
 export PATH=$PATH:/usr/local/cuda/bin
 port=$((20000 + $$ % 20000)) failures=0
+rows=test/data/tiny_model/rows.jsonl data=$rows shape="--context 64 --micro-batch 1" # of the runs that follow
 
 rank() { # RANK SIZE WORDS...: one process of a run
     rank=$1 size=$2
     shift 2
     RANK=$rank WORLD_SIZE=$size LOCAL_RANK=0 LOCAL_WORLD_SIZE=$size NCCL_HOSTID=host$rank GPUHOURS_GROUP_PORT=$port \
         timeout 150 ${under:-} "$program" train --device "${DEVICE:-cuda}" --random-weights --model "$model" \
-        --tokenizer test/data/tiny_model --data test/data/tiny_model/rows.jsonl --labels completion --context 64 \
-        --micro-batch 1 --rate 0.001 --rank 16 --quiet --ledger off "$@"
+        --tokenizer test/data/tiny_model --data "$data" --labels completion $shape --rate 0.001 --rank 16 --quiet \
+        --ledger off "$@"
 }
 start() { # SIZE OUT WORDS...: all of its ranks, in the background; $pids are theirs
     many=$1 to=$2 pids=
@@ -101,22 +103,27 @@ shared() {
     done
 }
 
+# What a process has beside its plan (driver, libraries, NCCL) is measured with whole bases; the plan of a shared one and this
+# are then held against what a process has. Rows are long, so that there is computation to lie under.
 memory() {
-    small=$model model=$large
+    small=$model model=$large data=$work/long.jsonl shape="--context 2048 --micro-batch 4"
+    for _ in $(seq 400); do cat $rows; done >"$data"
     idle=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | head -1)
-    words="--method qlora --precision bf16 --accumulation 2 --save-every 0 --explain"
-    start 1 alone $words --max-steps 2
-    alone=$(used "${idle:-0}")
-    wait
-    beside=$(awk -v m="$alone" -v t="$(bytes total "$work/said-0")" 'BEGIN { print m - t }') # driver and libraries
-    start 2 parts $words --max-steps 3 --parallel fsdp
-    found=$(used "${idle:-0}")
-    wait
-    plan=$(awk -v b="$beside" -v t="$(bytes total "$work/said-0")" 'BEGIN { print t + b }')
+    for kind in "1 auto" "2 ddp" "2 fsdp"; do
+        set -- $kind
+        start "$1" "memory-$2" --method qlora --precision bf16 --accumulation 4 --save-every 0 --explain --max-steps 3 --parallel "$2"
+        found=$(used "${idle:-0}")
+        wait
+        total=$(bytes total "$work/said-0")
+        [ "$2" = fsdp ] && break
+        alone=${beside:-0} beside=$(awk -v m="$found" -v t="$total" 'BEGIN { print m - t }')
+    done
+    plan=$(awk -v b="$beside" -v t="$total" 'BEGIN { print t + b }')
     far=$(awk -v a="$found" -v b="$plan" 'BEGIN { d = a / (b ? b : 1) - 1; print d < 0 ? -d : d }')
-    verdict "$(below "$far" 0.01)" "$model: each of two ranks has $found MiB, the plan and what one rank has beside it $plan MiB"
+    verdict "$(below "$far" 0.01)" "$model: each of two ranks that share the base has $found MiB, planned $total and beside it $beside: $plan MiB"
+    echo "         beside the plan one rank alone has $alone MiB, each of two $beside MiB: the difference is NCCL's"
     grep '^  ranks ' "$work/said-0" | sed 's/^ */         /'
-    model=$small
+    model=$small data=$rows shape="--context 64 --micro-batch 1"
 }
 
 kill_one() {
@@ -139,6 +146,33 @@ kill_one() {
     verdict "$(below "$far" 1e-6)" "one rank goes on from the checkpoint of two with a shared base: losses differ by $far"
 }
 
+kills() { # every third start by one rank, by two and by four; a run that comes to its end is held against the straight one
+    words="--method lora --precision fp32 --accumulation 4 --epochs 40 --max-steps 100 --save-every 5"
+    run 1 straight $words
+    worst=0 killed=0 ends=0 left=0 apart=0
+    for i in $(seq "${KILLS:-6}"); do
+        size=$((1 << i % 3))
+        start $size again $words
+        command sleep "$(awk -v seed="${SEED:-1}$i" 'BEGIN { srand(seed); print 0.3 + 4 * rand() }')"
+        set -- $pids
+        shift $((i % size))
+        began=$(date +%s)
+        pkill -KILL -P "$(pgrep -P "$1")" 2>/dev/null && killed=$((killed + 1)) # the program, which timeout started
+        wait
+        took=$(($(date +%s) - began))
+        [ $took -le $worst ] || worst=$took
+        left=$((left + $(pgrep -fc -- "--out $work/again")))
+        [ "$i" != "${KILLS:-6}" ] || run $((1 << (i + 1) % 3)) again $words
+        [ -e "$work/again/adapter_model.safetensors" ] || continue
+        apart=$(losses straight again | awk -v a="$apart" '{ print ($1 > a ? $1 : a) }')
+        ends=$((ends + 1))
+        rm -rf "$work/again"
+    done
+    verdict "$(below $worst 10)" "$killed ranks killed: the others ended within $worst s, at most 10"
+    verdict "$(below $left 0)" "$left processes were left"
+    verdict "$(below "$apart" 1e-6)" "$ends runs came to their end: losses differ by $apart of a run that was not killed, at most 1e-6"
+}
+
 sanitizer() {
     command -v compute-sanitizer >/dev/null || { echo "  compute-sanitizer is not on this machine"; return; }
     model=test/data/tiny_model
@@ -153,9 +187,9 @@ sanitizer() {
 }
 
 for part in ${PARTS:-equal shared memory kill}; do
-    began=$(date +%s)
+    part_began=$(date +%s)
     echo "$part"
     case $part in kill) kill_one ;; *) "$part" ;; esac
-    echo "  $(($(date +%s) - began)) s"
+    echo "  $(($(date +%s) - part_began)) s"
 done
 [ $failures = 0 ]

@@ -5,12 +5,12 @@
 // checkpoint in --out if there is one, and writes an adapter or a model that other tools can load.
 
 #include "cli/data.h"
-#include "cli/dataset/dataset.h"
 #include "cli/engine_model.h"
 #include "cli/ledger_entry.h"
 #include "cli/ranks.h"
 #include "cli/terminal/print.h"
 #include "cli/terminal/stop.h"
+#include "cli/train_data.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
 #include "train/device.h"
@@ -125,7 +125,6 @@ struct job {
     struct group group;
     struct engine_model model;
     struct loader loader;
-    int64_t bad_rows;
     struct device device;
     struct arrangement arrangement;
     struct transformer transformer;
@@ -150,25 +149,6 @@ static enum err open_model(struct job *job)
     return copies ? weights_check_config(job->model.folder, job->arena) : OK;
 }
 
-static enum err add_example(void *context, const struct example *example)
-{
-    struct job *job = context;
-    if (example->problem) {
-        job->bad_rows++;
-        return OK;
-    }
-    for (int64_t i = 0; i < example->tokens; i++)
-        if (example->ids[i] < 0 || example->ids[i] >= job->model.decoder.model.vocabulary)
-            return fail(
-                ERR_INPUT,
-                "%s:%lld: has token %d, the model has a vocabulary of %lld; give the model's own "
-                "--tokenizer",
-                example->file, (long long)example->line, example->ids[i],
-                (long long)job->model.decoder.model.vocabulary);
-    loader_add(&job->loader, example->ids, example->learned, example->tokens);
-    return OK;
-}
-
 static enum err read_data(struct job *job, struct command_line *line)
 {
     if (request.data)
@@ -178,16 +158,18 @@ static enum err read_data(struct job *job, struct command_line *line)
     loader_init(&job->loader, job->arena,
                 &(struct loader_settings){ request.context, request.micro_batch,
                                            (uint64_t)settings.seed, request.held_out });
-    struct dataset dataset;
     struct dataset_options asked = data;
     asked.trainer = "native";
     if (!job->model.folder && asked.tokenizer)
         asked.model = NULL;
-    TRY(dataset_open(&dataset, job->arena, &asked));
-    struct dataset_reading reading = {
-        .context = job, .give = add_example, .wants_ids = true, .quiet = line->common.quiet
-    };
-    TRY(dataset_read(&dataset, line->positional, (size_t)line->positional_count, &reading));
+    struct train_data files = { .options = &asked,
+                                .words = line->positional,
+                                .count = (size_t)line->positional_count,
+                                .vocabulary = job->model.decoder.model.vocabulary,
+                                .quiet = line->common.quiet };
+    TRY(train_data_read(&files, &job->loader, job->arena, &job->group));
+    job->progress.read_bytes = files.read_bytes;
+    job->progress.most_bytes = files.most_bytes;
     return loader_start(&job->loader);
 }
 

@@ -42,16 +42,17 @@ enum err ranks_open(struct group *group, struct command_line *line, const char *
 }
 
 // What fails on all ranks, such as a file that is not there, is told by rank 0 alone: the others
-// give it a moment to end them.
+// give it a moment to end them. A run that was stopped and saved is no failure of theirs: launchers
+// that see one end the job, and rank 0 before it has said so.
 enum err ranks_report(struct group *group, enum err err)
 {
-    if (!err || group->size == 1 || (err == ERR_ANSWER && !group->rank))
+    if (!err || group->size == 1)
         return err;
-    if (err != ERR_ANSWER) {
-        if (group->rank)
-            poll(NULL, 0, 500 + (group->rank < 50 ? 10 * group->rank : 500));
-        print_note("rank %d: %s", group->rank, error_text());
-        group_abort(group, err);
-    }
+    if (err == ERR_ANSWER)
+        return group->rank ? OK : err;
+    if (group->rank)
+        poll(NULL, 0, 500 + (group->rank < 50 ? 10 * group->rank : 500));
+    print_note("rank %d: %s", group->rank, error_text());
+    group_abort(group, err);
     return fail(err, "%s", ""); // it has been told
 }

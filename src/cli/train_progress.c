@@ -46,6 +46,10 @@ void train_progress_plan(struct train_progress *progress, const struct training 
             text_commas(&arena, (int64_t)loader->train.lengths.count),
             text_commas(&arena, (int64_t)loader->held_out.lengths.count),
             text_commas(&arena, training->epoch_batches));
+    if (training->group->size > 1 && progress->read_bytes)
+        out_put(&out, "  read        %s by %d ranks, at most %s by one\n",
+                text_bytes(&arena, (double)progress->read_bytes), training->group->size,
+                text_bytes(&arena, (double)progress->most_bytes));
     out_put(&out, "  labelled    %s tokens an epoch, %s of all\n",
             text_commas(&arena, loader_labelled(loader, 0, training->epoch_batches)),
             text_share(&arena, (double)loader_labelled(loader, 0, training->epoch_batches) /

@@ -29,6 +29,7 @@ struct train_progress {
     struct gpu_monitor *monitor;    // NULL: no NVML, or no GPU
     int gpu;
     double last_seconds;
+    int64_t read_bytes, most_bytes;     // of data files: by all ranks, by the one that read most
     int64_t first_step;                 // of this start
     double seconds;                     // of the steps since then
     struct group_seconds between;       // ranks, in these steps

@@ -33,10 +33,13 @@ static void close_file(struct source *s)
     if (!s->reading)
         return;
     s->before_bytes += s->archive.size_bytes;
-    if (s->table)
+    if (s->table) {
+        s->read_bytes += s->options.to ? s->options.to - s->options.from : s->archive.size_bytes;
         table_close(s->table);
-    else
+    } else {
+        s->read_bytes += s->archive.in_bytes;
         archive_close(&s->archive);
+    }
     s->table = NULL;
     s->archive = (struct archive){ 0 };
     s->reading = false;

@@ -59,6 +59,7 @@ struct source {
     struct arena *arena;
     size_t next_file;     // the one to open next
     int64_t before_bytes; // of files that are done
+    int64_t read_bytes;   // of files and ranges that are done; of tables, of all their columns
     bool reading;         // a file is open
     struct archive archive;
     struct table *table; // in place of the archive; NULL if not

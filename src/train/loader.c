@@ -6,11 +6,13 @@
 #include <assert.h>
 #include <string.h>
 
+static const uint64_t FINGERPRINT_START = 0xCBF29CE484222325u; // of FNV-1a
+
 void loader_init(struct loader *loader, struct arena *arena, const struct loader_settings *settings)
 {
     *loader = (struct loader){ .settings = *settings, .arena = arena };
     loader->starts = ARENA_NEW(arena, int64_t, 1);
-    loader->fingerprint = 0xCBF29CE484222325u;
+    loader->fingerprint = FINGERPRINT_START;
 }
 
 void loader_release(struct loader *loader)
@@ -37,6 +39,16 @@ static void grow(struct loader *loader, int64_t tokens)
     }
 }
 
+static void add_to_fingerprint(struct loader *loader, size_t example)
+{
+    const uint64_t prime = 0x100000001B3u;
+    uint64_t sum = loader->fingerprint;
+    int64_t first = loader->starts[example], end = loader->starts[example + 1];
+    for (int64_t i = first; i < end; i++)
+        sum = (sum ^ (uint64_t)loader->ids[i] ^ (uint64_t)loader->learned[i] << 32) * prime;
+    loader->fingerprint = (sum ^ (uint64_t)(end - first)) * prime;
+}
+
 void loader_add(struct loader *loader, const int32_t *ids, const uint8_t *learned, int64_t count)
 {
     grow(loader, count);
@@ -44,10 +56,58 @@ void loader_add(struct loader *loader, const int32_t *ids, const uint8_t *learne
     memcpy(loader->ids + at, ids, (size_t)count * sizeof *ids);
     memcpy(loader->learned + at, learned, (size_t)count);
     loader->starts[++loader->count] = at + count;
-    for (int64_t i = 0; i < count; i++)
-        loader->fingerprint =
-            (loader->fingerprint ^ (uint64_t)ids[i] ^ (uint64_t)learned[i] << 32) * 0x100000001B3u;
-    loader->fingerprint = (loader->fingerprint ^ (uint64_t)count) * 0x100000001B3u;
+    add_to_fingerprint(loader, loader->count - 1);
+}
+
+// --- ranks -------------------------------------------------------------------
+
+// Bytes of `element` for each of a rank's examples or tokens: its own are put in their place, and
+// those of the others are gathered around them.
+static enum err gather(struct loader *loader, struct group *group, void **all, const void *own,
+                       const double *counts, int64_t element)
+{
+    struct arena scratch = { 0 };
+    int64_t *sizes = ARENA_NEW(&scratch, int64_t, group->size), before = 0, bytes = 0;
+    for (int i = 0; i < group->size; i++) {
+        sizes[i] = (int64_t)counts[2 * i] * element;
+        before += i < group->rank ? sizes[i] : 0;
+        bytes += sizes[i];
+    }
+    *all = arena_alloc(loader->arena, (size_t)bytes + 1);
+    if (sizes[group->rank])
+        memcpy((char *)*all + before, own, (size_t)sizes[group->rank]);
+    enum err err = group_gather(group, *all, sizes);
+    arena_release(&scratch);
+    return err;
+}
+
+enum err loader_gather(struct loader *loader, struct group *group)
+{
+    if (group->size == 1)
+        return OK;
+    double *counts = ARENA_NEW(loader->arena, double, 2 * group->size); // examples, tokens; by rank
+    void *lengths, *ids, *learned;
+    counts[2 * group->rank] = (double)loader->count;
+    counts[2 * group->rank + 1] = (double)loader->starts[loader->count];
+    TRY(group_sum(group, counts, 2 * group->size));
+    for (size_t i = 0; i < loader->count; i++) // lengths, in place
+        loader->starts[i] = loader->starts[i + 1] - loader->starts[i];
+    TRY(gather(loader, group, &lengths, loader->starts, counts, sizeof *loader->starts));
+    TRY(gather(loader, group, &ids, loader->ids, counts + 1, sizeof *loader->ids));
+    TRY(gather(loader, group, &learned, loader->learned, counts + 1, sizeof *loader->learned));
+    size_t count = 0;
+    for (int i = 0; i < group->size; i++)
+        count += (size_t)counts[2 * i];
+    loader->starts = ARENA_NEW(loader->arena, int64_t, count + 1);
+    loader->ids = ids;
+    loader->learned = learned;
+    loader->fingerprint = FINGERPRINT_START;
+    for (loader->count = 0; loader->count < count; loader->count++) {
+        loader->starts[loader->count + 1] =
+            loader->starts[loader->count] + ((const int64_t *)lengths)[loader->count];
+        add_to_fingerprint(loader, loader->count);
+    }
+    return OK;
 }
 
 // --- sets --------------------------------------------------------------------

@@ -4,7 +4,8 @@
 //
 //     struct loader loader;
 //     loader_init(&loader, arena, &settings);
-//     loader_add(&loader, ids, learned, count);        // for each example of the dataset
+//     loader_add(&loader, ids, learned, count);        // for each example of this rank's share
+//     TRY(loader_gather(&loader, &group));             // now of all ranks
 //     TRY(loader_start(&loader));                      // refuses data without labelled tokens
 //     TRY(loader_epoch(&loader, 0));
 //     loader_batch(&loader, &batch, 17);               // micro-batch 17 of the epoch
@@ -52,6 +53,9 @@ void loader_init(struct loader *loader, struct arena *arena,
                  const struct loader_settings *settings);
 void loader_release(struct loader *loader);
 void loader_add(struct loader *loader, const int32_t *ids, const uint8_t *learned, int64_t count);
+
+// After the last loader_add() of every rank: all examples on each of them, in the order of ranks.
+enum err loader_gather(struct loader *loader, struct group *group);
 enum err loader_start(
     struct loader *loader); // after the last loader_add(); also packs the held-out examples
 enum err loader_epoch(struct loader *loader, int64_t epoch);

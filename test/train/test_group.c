@@ -183,6 +183,32 @@ TEST(group_sums_numbers_and_finds_the_least)
         CHECK(ranks_run(sizes[i], sums_numbers, NULL));
 }
 
+// Rank r brings r · r bytes, or 100,000 times as many: rank 0 none, the last more than a chunk.
+static bool gather_bytes(struct group *group, void *context)
+{
+    int64_t scale = *(const int64_t *)context, parts[RANKS_MOST], all = 0, at = 0;
+    for (int i = 0; i < group->size; i++)
+        all += parts[i] = scale * i * i;
+    uint8_t *bytes = calloc((size_t)all + 1, 1);
+    for (int i = 0; i < group->size; at += parts[i++])
+        if (i == group->rank)
+            memset(bytes + at, i, (size_t)parts[i]);
+    bool good = !group_gather(group, bytes, parts);
+    at = 0;
+    for (int i = 0; i < group->size; i++)
+        for (int64_t j = 0; j < parts[i]; j++)
+            good = good && bytes[at++] == i;
+    free(bytes);
+    return good;
+}
+
+TEST(group_gathers_bytes_of_every_rank_in_their_order)
+{
+    for (int i = 0; i < SIZES; i++)
+        for (int64_t scale = 1; scale <= 100000; scale *= 100000)
+            CHECK(ranks_run(sizes[i], gather_bytes, &scale));
+}
+
 enum { BITS = 5000 };
 static float sums[RANKS_MOST][BITS];
 

@@ -18,6 +18,7 @@
 #include "core/data/counted.h"
 #include "core/data/example.h"
 #include "core/data/profile.h"
+#include "host/inputs.h"
 
 enum dataset_bad_rows { DATASET_STOP, DATASET_SKIP };
 
@@ -62,8 +63,15 @@ struct dataset_reading {
     size_t file_count;
     struct counted_shape *shapes; // how the rows of each file were read, likewise
     size_t shape_count;
-    int64_t lines; // of the last file
+    int64_t lines;      // of the last file
+    int64_t read_bytes; // of the files or the range, as they lie on disk; packed ones packed
 };
+
+// Whether the words name the built-in data set, "example", which is no file.
+bool dataset_is_example(const char *const *words, size_t count);
+
+// Says which files of folders are not read.
+void dataset_note_left_out(const struct inputs *inputs);
 
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);

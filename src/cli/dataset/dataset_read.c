@@ -426,6 +426,19 @@ static const struct embedded *find_example(const char *const *words, size_t coun
     return file->name ? file : NULL;
 }
 
+bool dataset_is_example(const char *const *words, size_t count)
+{
+    return find_example(words, count);
+}
+
+void dataset_note_left_out(const struct inputs *inputs)
+{
+    if (inputs->left_out)
+        print_note("test and validation splits are left out: %s%s; name them by themselves to "
+                   "count them",
+                   inputs->left_out_name, inputs->left_out > 1 ? " and more" : "");
+}
+
 static void list_files(struct run *run)
 {
     struct dataset_reading *reading = run->reading;
@@ -479,16 +492,14 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                                                     .to = reading->to });
     if (!err) {
         list_files(&run);
-        const struct inputs *inputs = &run.source.inputs;
-        if (inputs->left_out && !reading->quiet)
-            print_note("test and validation splits are left out: %s%s; name them by themselves to "
-                       "count them",
-                       inputs->left_out_name, inputs->left_out > 1 ? " and more" : "");
+        if (!reading->quiet)
+            dataset_note_left_out(&run.source.inputs);
         run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);
         run.bar = reading->progress ? reading->progress : &run.progress;
         err = pool_run(&job, workers);
         progress_end(&run.progress);
         reading->lines = run.source.line - 1;
+        reading->read_bytes = run.source.read_bytes;
         source_close(&run.source);
     }
     for (int i = 0; run.workers && i < workers; i++)

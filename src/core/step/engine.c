@@ -254,33 +254,42 @@ static int64_t state_bytes(const struct layout_of *l)
     return tensor(1, kept, l->state);
 }
 
-static int64_t whole_linears(const struct layout_of *l)
+static int64_t layer_bytes(const struct layout_of *l, enum model_layer kind)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < PRODUCTS * KINDS; i++) {
-        const struct product *p = &l->products[i / KINDS];
-        enum model_layer kind = kinds[i % KINDS];
-        if (p->count)
-            bytes += layers_of(l, kind) * times(l, i / KINDS, kind) *
-                     (linear_bytes(l, p) + beside_bytes(l, p));
-    }
+    for (int i = 0; i < PRODUCTS; i++)
+        bytes += times(l, i, kind) * linear_bytes(l, &l->products[i]);
     return bytes;
 }
 
+static int64_t beside_layer_bytes(const struct layout_of *l, enum model_layer kind)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < PRODUCTS; i++)
+        bytes += times(l, i, kind) * beside_bytes(l, &l->products[i]);
+    return bytes;
+}
+
+// Elements of a shared layer that a rank keeps. Only layers of one kind are shared.
+static int64_t layer_part(const struct layout_of *l)
+{
+    enum model_layer kind = layers_of(l, MODEL_SPARSE) ? MODEL_SPARSE : MODEL_DENSE;
+    return part_of(l, layer_bytes(l, kind) / EXACT);
+}
+
 // The linears of all layers. A rank that shares them keeps its part of each layer, and two whole
-// ones, the present and the next, in the workspace; those of mixtures are not shared.
+// ones, the present and the next, in the workspace.
 static int64_t count_linears(struct engine_bytes *out, const struct layout_of *l)
 {
-    int64_t layers = l->r->model->layers, layer = 0, beside = 0;
-    if (!shared_base(l->r))
-        return whole_linears(l);
-    for (int i = 0; i <= DOWN; i++) {
-        layer += linear_bytes(l, &l->products[i]);
-        beside += beside_bytes(l, &l->products[i]);
-    }
-    int64_t part = part_of(l, layer / EXACT);
+    int64_t bytes = 0, part = layer_part(l);
+    bool shared = shared_base(l->r);
+    for (int i = 0; i < KINDS; i++)
+        bytes += layers_of(l, kinds[i]) *
+                 (beside_layer_bytes(l, kinds[i]) + (shared ? 0 : layer_bytes(l, kinds[i])));
+    if (!shared)
+        return bytes;
     out->scratch += 2 * tensor(1, part * l->r->layout->data, EXACT);
-    return tensor(layers, part, EXACT) + layers * beside;
+    return bytes + tensor(l->r->model->layers, part, EXACT);
 }
 
 static void count_weights(struct engine_bytes *out, const struct layout_of *l)
@@ -459,6 +468,16 @@ struct engine_bytes engine_bytes(const struct step_request *request,
     count_activations(&out, &l);
     count_scratch(&out, &l);
     return out;
+}
+
+struct engine_traffic engine_traffic(const struct step_request *request,
+                                     const struct engine_device *device)
+{
+    struct layout_of l = layout_for(request, device);
+    int64_t gradients = trained_bytes(&l, l.state);
+    return (struct engine_traffic){ .gradients = gradients,
+                                    .weights = gradients / l.state * l.compute,
+                                    .layer = layer_part(&l) * request->layout->data * EXACT };
 }
 
 bool engine_trains(const struct model *m)

@@ -32,9 +32,18 @@ struct engine_bytes {
 // and Qwen3-MoE.
 bool engine_trains(const struct model *model);
 
+// What ranks send each other: bytes of whole tensors, each cut into the ranks' parts.
+struct engine_traffic {
+    int64_t gradients; // one row of all, with the padding of adapters and the gaps of alignment
+    int64_t weights;   // the same row of full training in the compute type
+    int64_t layer;     // of a base that ranks share: a gathered layer, with the columns of adapters
+};
+
 // Whether the stack is our engine, and the engine can train this model in this layout.
 bool engine_runs(const struct step_request *request);
 
 // Of the first rank, whose part of shared states is the largest.
 struct engine_bytes engine_bytes(const struct step_request *request,
                                  const struct engine_device *device);
+struct engine_traffic engine_traffic(const struct step_request *request,
+                                     const struct engine_device *device);

@@ -132,6 +132,16 @@ static double weights_gather(const struct step *step, const struct step_request 
     return read_bytes(r, step->trained_weights, step->frozen_weights, step->quantized_weights);
 }
 
+// What a pass gathers of a base that GPUs share: all layers but the two that the last one ended
+// with.
+static double fetched_bytes(const struct step *step, const struct step_request *r,
+                            const struct engine_device *device)
+{
+    double layer = engine_runs(r) ? (double)engine_traffic(r, device).layer
+                                  : shared_base_weights(r) * shared_base_bytes(r);
+    return fmax(0, step->layers - 2) * layer;
+}
+
 // Seconds in which every GPU gathers the weights of one pass; experts lie on fewer GPUs.
 static double gather_seconds(const struct step *step, const struct step_request *r,
                              const struct links *links)
@@ -140,7 +150,7 @@ static double gather_seconds(const struct step *step, const struct step_request 
                                 step->expert_quantized_weights);
     double stride = (double)r->layout->tensor;
     if (shared_base(r))
-        return hierarchical(shared_base_gathered_bytes(step, r), (double)layout_shards(r->layout),
+        return hierarchical(fetched_bytes(step, r, &engine_cuda), (double)layout_shards(r->layout),
                             stride, 1, links);
     return hierarchical(weights_gather(step, r) - experts, (double)layout_shards(r->layout), stride,
                         1, links) +
@@ -198,18 +208,34 @@ static double reductions(const struct step_request *r)
                : updates;
 }
 
-// Sharded states: gradients are scattered, and weights gathered after the update, in their own type
-// where that is known, and in the gradients' where it is not.
-struct network_payload network_payload(const struct step *step, const struct step_request *r)
+// Our own engine's. Sharded states: gradients are scattered, and weights gathered after the update.
+static struct network_payload engine_payload(const struct step *step, const struct step_request *r,
+                                             const struct engine_device *device)
+{
+    struct engine_traffic traffic = engine_traffic(r, device);
+    double gradients = (double)traffic.gradients;
+    if (r->recipe->method == RECIPE_FULL)
+        return (struct network_payload){ .scattered = reductions(r) * gradients,
+                                         .gathered = (double)traffic.weights };
+    double passes = shared_base(r) ? 2 * step_rounds(r) * r->accumulation : 0;
+    return (struct network_payload){ .all_reduced = gradients,
+                                     .fetched = passes * fetched_bytes(step, r, device) };
+}
+
+// Weights are gathered in their own type where that is known, in the gradients' where it is not.
+struct network_payload network_payload(const struct step *step, const struct step_request *r,
+                                       const struct engine_device *device)
 {
     double gradients = gradient_bytes(step, r);
     double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
     if (r->layout->data * r->layout->context <= 1)
         return (struct network_payload){ 0 };
-    if (shared_base(r))
+    if (engine_runs(r))
+        return engine_payload(step, r, device);
+    if (shared_base(r)) // of a model that the engine does not train
         return (struct network_payload){ .all_reduced = gradients,
                                          .fetched = 2 * step_rounds(r) * r->accumulation *
-                                                    shared_base_gathered_bytes(step, r) };
+                                                    fetched_bytes(step, r, device) };
     if (!r->layout->zero)
         return (struct network_payload){ .all_reduced = gradients };
     double weights = r->stack->exact_gradients ? shared_weights(step, r) * element : gradients;
@@ -280,7 +306,7 @@ struct network_seconds network_time(const struct step *step, const struct step_r
 
     double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
     out.reductions = reductions(r);
-    struct network_payload payload = network_payload(step, r);
+    struct network_payload payload = network_payload(step, r, &engine_cuda);
     double updates = step_updates(r);
     if (layout->zero <= 2 ||
         shared_base(r)) // states that are sharded: a scatter of gradients, a gather of weights

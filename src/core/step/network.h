@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "core/step/engine.h"
 #include "core/step/step.h"
 
 // What connects the GPUs, per GPU and direction.
@@ -38,7 +39,9 @@ struct network_payload {
     double all_reduced, scattered, gathered;
     double fetched; // of a shared base, in all passes of the step
 };
-struct network_payload network_payload(const struct step *step, const struct step_request *request);
+// Of our own engine to the byte, as the device has it pad.
+struct network_payload network_payload(const struct step *step, const struct step_request *request,
+                                       const struct engine_device *device);
 
 // Per micro-batch (per_layer, hideable) and per optimizer step on one GPU.
 struct network_seconds network_time(const struct step *step, const struct step_request *request,

@@ -2,8 +2,8 @@
 // shared_base: the frozen base of adapters, of which every GPU keeps a part of each layer.
 //
 // Our own engine's ZeRO-3 (src/train/transformer_base.c): the linears of the layers are shared, and
-// two layers are whole at any time. Embedding, head, norms and adapters with their gradients and
-// states are whole on every GPU, and gradients are summed once a step, as under DDP.
+// two layers are whole at any time. Embedding, head, norms, routers and adapters with their
+// gradients and states are whole on every GPU, and gradients are summed once a step, as under DDP.
 
 #pragma once
 
@@ -13,6 +13,3 @@ bool shared_base(const struct step_request *request); // whether this step runs 
 
 double shared_base_weights(const struct step_request *request); // of the linears of one layer
 double shared_base_bytes(const struct step_request *request);   // of each of them
-
-// What a pass gathers: all layers but the two that the last one ended with.
-double shared_base_gathered_bytes(const struct step *step, const struct step_request *request);

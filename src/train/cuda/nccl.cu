@@ -185,6 +185,23 @@ struct group_seconds cuda_group_seconds(struct device *device)
 
 // --- opening -----------------------------------------------------------------
 
+// NCCL connects, allocates its buffers and loads its kernels when each kind of collective first
+// runs. Here, so that the memory is counted before the run is planned.
+static int connect(const struct cuda *cuda)
+{
+    const struct cuda_group *group = cuda->group;
+    float *at = (float *)cuda->partials, *own = at + group->rank;
+    size_t all = (size_t)group->size;
+    int status = nccl.all_reduce(at, at, all, NCCL_F32, NCCL_SUM, group->comm, group->stream);
+    status = status
+                 ? status
+                 : nccl.reduce_scatter(at, own, 1, NCCL_F32, NCCL_SUM, group->comm, group->stream);
+    status = status ? status : nccl.all_gather(own, at, 1, NCCL_F32, group->comm, group->stream);
+    status = status ? status
+                    : nccl.reduce(at, at, all, NCCL_F32, NCCL_SUM, 0, group->comm, group->stream);
+    return status ? status : nccl.broadcast(at, at, all, NCCL_F32, 0, group->comm, group->stream);
+}
+
 void cuda_group_close(struct device *device)
 {
     struct cuda *cuda = cuda_of(device);
@@ -222,12 +239,16 @@ enum err cuda_group_open(struct device *device, const struct group_id *id, int r
     cuda_check(cuda, cudaEventCreateWithFlags(&group->after, cudaEventDisableTiming), "an event");
     if (cuda->err)
         return fail(cuda->err, "%s: %s", device->name, cuda->problem);
+    cudaMemsetAsync(cuda->partials, 0, (size_t)size * sizeof(float), group->stream);
     int status = nccl.open(&group->comm, size, *id, rank);
+    status = status ? status : connect(cuda);
     if (status)
         return fail(ERR_UNAVAILABLE,
                     "NCCL cannot connect rank %d of %d: %s; NCCL_DEBUG=WARN says more", rank, size,
                     nccl.explain(status));
-    return OK;
+    return cuda_check(cuda, cudaStreamSynchronize(group->stream), "connecting ranks")
+               ? OK
+               : fail(cuda->err, "%s: %s", device->name, cuda->problem);
 }
 
 // --- collectives -------------------------------------------------------------

@@ -421,3 +421,21 @@ enum err group_meet(struct group *group)
     double nothing = 0;
     return group_sum(group, &nothing, 1);
 }
+
+enum err group_gather(struct group *group, void *all, const int64_t *sizes)
+{
+    if (group->size == 1)
+        return OK;
+    struct arena scratch = { 0 };
+    struct slice *slices = ARENA_NEW(&scratch, struct slice, group->size);
+    int64_t at = 0;
+    group->operation = GROUP_NUMBERS;
+    group->traffic[GROUP_NUMBERS].calls++;
+    for (int i = 0; i < group->size; i++) {
+        slices[i] = (struct slice){ (char *)all + at, sizes[i] };
+        at += sizes[i];
+    }
+    enum err err = gather_slices(group, slices, DTYPE_F8); // an element is a byte
+    arena_release(&scratch);
+    return err;
+}

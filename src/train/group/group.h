@@ -98,6 +98,10 @@ enum err group_sum(struct group *group, double *values, int64_t count);
 enum err group_least(struct group *group, double *values, int64_t count); // of each number
 enum err group_meet(struct group *group); // until every rank has come here
 
+// Bytes of the host: those of rank 0, then those of rank 1, …; sizes has one number for each rank.
+// Every rank comes with its own in place and has all of them after.
+enum err group_gather(struct group *group, void *all, const int64_t *sizes);
+
 // N ranks in one process, each for a thread of its own, so that tests need one machine and no GPU.
 // group_abort() of one ends the waits of the others with an error.
 struct group_threads;
