@@ -92,11 +92,6 @@ static enum err find_names(struct transfer *transfer, const struct transfer_sour
     return find_gpu(transfer, source);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && !strcmp(a, b));
-}
-
 // Squared lengths of a micro-batch whose tokens alone are known. Padded rows attend over their
 // width; where widths vary, the mean of their squares is above the square of their mean, as it is
 // in the plan's own batches of that kind.
@@ -124,7 +119,7 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
         rule.context = c->context;
     bool packed = c->batching ? !strcmp(c->batching, batching_names_auto[BATCHING_PACKED])
                               : rule.batching == BATCHING_PACKED;
-    const char *planned = batching_names_auto[rule.batching];
+    bool same_kind = !c->batching || !strcmp(c->batching, batching_names_auto[rule.batching]);
     struct workload workload;
     workload_make(&workload, &rule, rows, ranks, 0);
     struct step_batch batch = workload.batch;
@@ -139,8 +134,7 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
     batch.tokens = tokens;
     batch.squares = pilot->composition.squares > 0
                         ? pilot->composition.squares * share
-                        : unseen_squares(&workload.batch, &batch, packed,
-                                         !c->batching || same_text(c->batching, planned));
+                        : unseen_squares(&workload.batch, &batch, packed, same_kind);
     batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
                                                      : batch.labelled * scale;
     batch.padded = !packed && (batch.padded || (rule.batching == BATCHING_PACKED && rows > 1));
@@ -233,6 +227,11 @@ static double grown(enum transfer_cause cause, double far)
 double transfer_difference(enum transfer_cause cause, double distance)
 {
     return differences[cause].spread * grown(cause, distance);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
 }
 
 // Ignores the number of data-parallel ranks, and whether optimizer states are sharded.
