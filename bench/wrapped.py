@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `gpuhours watch` costs the trainer that it wraps, at a thousand log lines a second.
 
-    python3 bench/wrapped.py [PROGRAM] [PAIRS]      bare and wrapped runs in turns; medians over the pairs
+    python3 bench/wrapped.py [PROGRAM] [PAIRS]      bare and wrapped runs in turns; medians over the pairs, with
+                                                    their standard errors
     python3 bench/wrapped.py trainer STEPS FILE     the trainer: a millisecond of work and a line for each step
 
 The trainer measures itself: CPU time, and the wall time of its steps. The bar is 0.5 % more of either, with no process left
-behind. On a machine with other work the wall time says nothing; the CPU time, which has the writing of lines in it, does.
+behind. On a machine with other work the wall time says nothing; the CPU time, which has the writing of lines in it, does. There,
+`chrt -f 1` before the command lets the trainer reach its thousand lines a second.
 """
 import json
 import os
@@ -16,7 +18,7 @@ import sys
 import tempfile
 import time
 
-STEPS = 4000
+STEPS = 1500
 
 
 def work(rounds):
@@ -70,6 +72,12 @@ def left(folder):
     return count
 
 
+def error_of_median(values):
+    """Of normal values; their deviation is taken from the median distance, which outliers do not move."""
+    middle = statistics.median(values)
+    return 1.2533 * 1.4826 * statistics.median(abs(value - middle) for value in values) / len(values) ** 0.5
+
+
 def main(program, pairs):
     with tempfile.TemporaryDirectory() as folder:
         plan = os.path.join(folder, "plan.json")
@@ -78,11 +86,15 @@ def main(program, pairs):
                             "--search", "off", "--ledger", "off", "--quiet", "--json"], stdout=out, check=True)
         wrapped = [program, "watch", "--quiet", "--ledger", "off", "--plan", plan, "--tokens-per-step", "4096", "--"]
         rounds, rows = calibrate(), []
-        for _ in range(pairs):
-            bare, under = run([], rounds, folder), run(wrapped, rounds, folder)
+        for pair in range(pairs):  # which of the two comes first takes turns, too
+            two = [run(wrapped if (pair + i) % 2 else [], rounds, folder) for i in range(2)]
+            bare, under = two if pair % 2 == 0 else two[::-1]
             rows.append((under[0] / bare[0] - 1, under[1] / bare[1] - 1, STEPS / under[1], under[2]))
-        cpu, wall, rate, own = (statistics.median(column) for column in zip(*rows))
-        print(f"{pairs} pairs, {rate:.0f} lines/s: the trainer's CPU time {100 * cpu:+.2f} %, wall time {100 * wall:+.2f} % (limit 0.5); "
+        columns = list(zip(*rows))
+        cpu, wall, rate, own = map(statistics.median, columns)
+        cpu_error, wall_error = (error_of_median(column) for column in columns[:2])
+        print(f"{pairs} pairs, {rate:.0f} lines/s: the trainer's CPU time {100 * cpu:+.2f} ± {100 * cpu_error:.2f} %, "
+              f"wall time {100 * wall:+.2f} ± {100 * wall_error:.2f} % (limit 0.5); "
               f"gpuhours itself {own:.2f} s of CPU in {STEPS / rate:.1f} s; processes left: {left(folder)}")
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of six_pilots.sh, which says what they are for.
 
-    six_pilots.py rows ROWS [gsm8k|glaive]       JSON lines whose texts have GSM8K's first lengths, in tokens of a byte, or lengths
-                                                 drawn from the histogram of conversations with tools
+    six_pilots.py rows ROWS [gsm8k|glaive|full]  JSON lines whose texts have GSM8K's first lengths, in tokens of a byte, lengths
+                                                 drawn from the histogram of conversations with tools, or 1,024 tokens each
     six_pilots.py share ROWS EVERY               of the rows that are evaluated: 64, as rows_trainer.py holds out
     six_pilots.py evaluations ROWS BATCH EVERY   in an epoch; the last step ends with one
     six_pilots.py judge FOLDER NAME              one JSON line: train() against both plans
@@ -24,6 +24,7 @@ import time
 LENGTHS = "test/data/gsm8k_lengths.csv"
 HISTOGRAM, BIN = "bench/gpu/glaive_lengths.csv", 64
 HELD_OUT = 64
+FULL = 1024
 
 
 def numbers(path):
@@ -31,6 +32,8 @@ def numbers(path):
 
 
 def lengths_of(data, count):
+    if data == "full":
+        return [FULL] * count
     if data == "gsm8k":
         return [length for length, _ in numbers(LENGTHS)][:count]
     draw, bins = random.Random(15), numbers(HISTOGRAM)
@@ -133,7 +136,7 @@ def stand_in(given):
     parser = argparse.ArgumentParser()
     for name in ("--rows", "--out"):
         parser.add_argument(name)
-    for name in ("--micro-batch", "--accumulation", "--evaluate-every", "--save-every"):
+    for name in ("--micro-batch", "--accumulation", "--evaluate-every", "--save-every", "--multiple"):
         parser.add_argument(name, type=int, default=1)
     for name in ("--group", "--checkpointing"):
         parser.add_argument(name, action="store_true")
@@ -148,7 +151,7 @@ def stand_in(given):
         mine = lengths[(step - 1) * batch:step * batch]
         for first in range(0, len(mine), given.micro_batch):
             part = mine[first:first + given.micro_batch]
-            shape = [len(part), max(part)]
+            shape = [len(part), -(-max(part) // given.multiple) * given.multiple]
             wait += 0.02 if tuple(shape) not in seen else 0
             seen.add(tuple(shape))
             shapes.append(shape)

@@ -4,8 +4,9 @@
 #
 # Six configurations differ in model, lengths, order of rows, accumulation, checkpointing and evaluation; rows are padded to the
 # longest of their micro-batch, any width. Three have GSM8K's lengths, on which the costs of new widths were measured; three have
-# those of conversations with tools, which are three times as long and were not. Rows are as many as made train() last 126 s on the machine
-# measured last.
+# those of conversations with tools, which are three times as long and were not. Rows are as many as made train() last 126 s on
+# the machine measured last. Two more run only when they are named, with PILOT_SECONDS=40 about 90 s each: widths rounded to
+# multiples of 64, and rows that were packed before, all of 1,024 tokens. Neither has many first sights of widths.
 #
 # predict writes bench/gpu/six_pilots.jsonl: P10, P50 and P90 of train() in seconds without a pilot. It needs no GPU, and is
 # committed before anything is measured. Otherwise, for each configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS
@@ -24,30 +25,34 @@ export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
 forecasts=bench/gpu/six_pilots.jsonl
 
-# NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY
+# NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
 configurations='
-1b-shuffled llama-3.2-1b gsm8k 1024 6560 8 1 longest none 0 0
-3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 4000 8 4 grouped none 20 0
-8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 2120 8 1 longest full 0 0
-1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 4672 8 4 grouped none 20 60
-3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 1136 4 4 longest full 0 0
-8b-chat-grouped llama-3.1-8b glaive 2048 1336 4 1 grouped none 0 0
+1b-shuffled llama-3.2-1b gsm8k 1024 6560 8 1 longest none 0 0 1
+3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 4000 8 4 grouped none 20 0 1
+8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 2120 8 1 longest full 0 0 1
+1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 4672 8 4 grouped none 20 60 1
+3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 1136 4 4 longest full 0 0 1
+8b-chat-grouped llama-3.1-8b glaive 2048 1336 4 1 grouped none 0 0 1
+'
+when_named='
+1b-rounded llama-3.2-1b gsm8k 1024 2240 8 1 longest none 0 0 64
+1b-packed llama-3.2-1b full 1024 1360 8 1 longest none 0 0 1
 '
 
 plan() { # MORE…
     "$gpuhours" plan "$folder/rows.jsonl" --model "$shape" --tokenizer $tokenizer --labels all --stack hf-peft --method lora \
         --gpu h200 --gpus 1 --context "$context" --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
         --precision bf16 --checkpointing "$checkpointing" --parallel single --epochs 1 --search off --ledger off \
-        --file-cache warm --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
+        --pad-to-multiple-of "$multiple" --file-cache warm --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
         --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
         --evals-per-epoch "$("$python" bench/gpu/six_pilots.py evaluations "$rows" $((micro * accumulation)) "$evaluate")" \
         --save-interval "$interval" --quiet --json "$@" || [ $? -eq 1 ]
 }
 
-configure() { # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY
+configure() { # a line of the table
     name=$1 shape=$2 data=$3 context=$4 rows=$5 micro=$6 accumulation=$7 batching=$8 checkpointing=$9
     shift 9
-    evaluate=$1 save=$2 interval=1e9
+    evaluate=$1 save=$2 multiple=$3 interval=1e9
     folder=$work/$name
     if [ "$try" ]; then
         rows=$((micro * accumulation * 60)) shape=llama-3.2-1b # no larger one is as fast
@@ -74,6 +79,7 @@ measure() {
         trainer="$python bench/gpu/rows_trainer.py --shape $shape --mask on"
     fi
     trainer="$trainer --rows $folder/rows.jsonl --micro-batch $micro --accumulation $accumulation --evaluate-every $evaluate --save-every $save"
+    [ "$multiple" = 1 ] || trainer="$trainer --multiple $multiple"
     [ "$batching" = longest ] || trainer="$trainer --group"
     [ "$checkpointing" = none ] || trainer="$trainer --checkpointing"
     code=0
@@ -108,7 +114,7 @@ fi
 rm -rf "$work"
 mkdir -p "$work"
 : >"$work/six_pilots.jsonl"
-echo "$configurations" >"$work/configurations"
+echo "$configurations${*:+$when_named}" >"$work/configurations"
 while read -r line; do
     name=${line%% *}
     [ "$name" ] || continue

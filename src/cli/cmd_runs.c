@@ -223,8 +223,9 @@ static enum err remove_entries(struct command_line *line, struct ledger *ledger,
         bool found;
         TRY(find_one(&entry, ledger, line->arena, line->positional[i], NULL));
         TRY(ledger_delete(ledger, entry->id, &found));
-        out_put(out, "deleted %lld, a %s of %.10s\n", (long long)entry->id,
-                history_kinds[entry->kind], entry->at);
+        out_put(out, "deleted %lld, a %s of %.10s%s\n", (long long)entry->id,
+                history_kinds[entry->kind], entry->at,
+                history_lacks(entry) ? "" : "; later plans no longer learn from it");
     }
     return OK;
 }

@@ -154,6 +154,18 @@ static const char *loss_of(const struct history_entry *entry, struct arena *aren
     return isnan(loss) ? NULL : text_format(arena, "%.4g", loss);
 }
 
+// What later plans learn from an entry; NULL: nothing was measured.
+static const char *lesson_of(const struct history_entry *entry, struct arena *arena)
+{
+    const char *lacks = history_lacks(entry);
+    if (entry->kind != HISTORY_PILOT && entry->kind != HISTORY_RUN)
+        return NULL;
+    if (lacks)
+        return text_format(arena, "learn nothing: %s", lacks);
+    return text_format(arena, "learn from its speed; gpuhours runs delete %lld forgets it",
+                       (long long)entry->id);
+}
+
 void runs_show(const struct history_entry *entry, const struct history_entry *others, size_t count,
                struct arena *arena, struct out *out)
 {
@@ -166,6 +178,7 @@ void runs_show(const struct history_entry *entry, const struct history_entry *ot
         { "key", entry->key },
         { "tokens", isnan(entry->tokens) ? NULL : text_count(arena, entry->tokens) },
         { "final loss", loss_of(entry, arena) },
+        { "later plans", lesson_of(entry, arena) },
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (lines[i][1])

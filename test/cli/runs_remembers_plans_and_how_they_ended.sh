@@ -7,7 +7,7 @@ plan
 plan
 plan --method qlora --name night
 "$GPUHOURS" runs | dated
-"$GPUHOURS" runs actual 1 --wall-hours 0.2 --tokens-per-second 70000 | dated | head -12
+"$GPUHOURS" runs actual 1 --wall-hours 0.2 --tokens-per-second 70000 | dated | head -13
 "$GPUHOURS" runs --kind run | dated
 "$GPUHOURS" runs --stack unsloth
 "$GPUHOURS" runs --since 2000-01-01 --most 1 | wc -l

@@ -6,6 +6,7 @@
 #include "base/stats.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double IDLE_SHARE = 0.5;
 
@@ -173,6 +174,23 @@ static void fill_transient(struct pilot *out, const struct wrapped *run,
     };
 }
 
+// Whether the pilot certainly met the longest rows: all batches are about as wide, rows are grouped
+// by length, whose longest come first, the pilot lasted an epoch, or a step had as many tokens.
+static bool met_longest(const struct step_series *series, const struct outlook_plan *plan)
+{
+    const double alike = 0.95; // of a width
+    const struct pilot_configuration *c = &plan->configuration;
+    double most = c->global_batch * plan->longest_width; // tokens of one step
+    double steps = series->last_step - series->first_step;
+    bool first = c->batching && !strcmp(c->batching, batching_names_auto[BATCHING_GROUPED]);
+    if (!(plan->width < alike * plan->longest_width) || first || steps >= plan->steps_per_epoch)
+        return true;
+    for (size_t i = 0; c->accumulation == 1 && i < series->count; i++)
+        if (series->steps[i].count <= 1 && series->steps[i].tokens >= alike * most)
+            return true;
+    return false;
+}
+
 // What the run has and the pilot did not meet; without a plan, what most runs have.
 static const char *not_seen(const struct wrapped *run, const struct outlook_plan *plan,
                             const struct pilot_transient *transient, struct arena *arena)
@@ -191,6 +209,9 @@ static const char *not_seen(const struct wrapped *run, const struct outlook_plan
     double left = transient->widths_run - transient->widths_seen;
     if (left >= 1)
         out_put(&list, "%s%.0f of %.0f widths", list.size ? ", " : "", left, transient->widths_run);
+    if (plan && !met_longest(&run->source->series, plan))
+        out_put(&list, "%sthe longest rows (%s tokens)", list.size ? ", " : "",
+                text_commas(arena, llround(plan->longest_width)));
     return list.size ? out_string(&list) : NULL;
 }
 

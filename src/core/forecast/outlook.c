@@ -78,6 +78,9 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
     read_overheads(out, json_get(&tree, "overheads"));
     read_failures(out, json_get(&tree, "drivers"));
     workload_read_widths(&out->sights, workload, 1);
+    const struct json *mean = json_get(workload, "batch"), *worst = json_get(workload, "worst");
+    out->width = mean ? json_get_number(mean, "width", NAN) : NAN;
+    out->longest_width = worst ? json_get_number(worst, "width", NAN) : NAN;
     read_assumptions(out, json_get(&tree, "assumptions"));
     return OK;
 }

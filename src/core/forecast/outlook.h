@@ -28,6 +28,7 @@ struct outlook_plan {
     double steps_per_epoch; // NAN: unknown
     struct range tokens_per_s, wall_hours, gpu_hours, cost_usd;
     double usd_per_gpu_hour;        // NAN without prices
+    double width, longest_width;    // of a micro-batch: mean, and of the longest rows; NAN: unknown
     struct packing_sights sights;   // of widths, by steps; count 0: unknown
     struct range width_seconds;     // of the first sight of a width, as assumed; mid 0: unknown
     double evaluation_share;        // of the data; 0: unknown

@@ -27,6 +27,7 @@ static struct prior_run describe(const struct catalog *catalog, const struct his
     if (entry->gpu && catalog_gpu(&gpu, catalog, entry->gpu))
         gpu = NULL;
     return (struct prior_run){
+        .id = entry->id,
         .stack = entry->stack,
         .model = model ? model->name : entry->model,
         .gpu = gpu ? gpu->name : entry->gpu,
@@ -196,6 +197,19 @@ struct efficiency prior_update(const struct efficiency *catalogs, const struct p
     out.log_spread = fmax(fmin(spread, fmax(wide, sqrt(scatter.own))), PRIOR_LEAST);
     out.own = (int64_t)near.count;
     return out;
+}
+
+const struct prior_run *prior_nearest(const struct prior *prior, const struct prior_run *target)
+{
+    const struct prior_run *nearest = NULL;
+    double best = 0;
+    for (size_t i = 0; i < prior->count; i++) {
+        const struct prior_run *run = &prior->runs[i];
+        double correlation = prior_correlation(target, run, PRIOR_BETWEEN * PRIOR_BETWEEN);
+        if (same_text(run->stack, target->stack) && correlation > best)
+            best = correlation, nearest = run;
+    }
+    return nearest;
 }
 
 struct efficiency prior_at(const struct prior *prior, const struct efficiency *catalogs,

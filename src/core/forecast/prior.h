@@ -32,6 +32,7 @@
 
 // A measured run: its configuration as far as a ledger knows it, and what came out.
 struct prior_run {
+    int64_t id; // in the ledger
     const char *stack, *model, *gpu;
     int method;        // of recipe_methods; -1: not known
     double parameters; // of the model; NAN: not in the catalog
@@ -58,6 +59,9 @@ struct efficiency prior_at(const struct prior *prior, const struct efficiency *c
 // say nothing.
 struct efficiency prior_update(const struct efficiency *catalogs, const struct prior_run *target,
                                const struct prior_run *runs, size_t count);
+
+// The run of the target's stack that counts most; NULL: there is none.
+const struct prior_run *prior_nearest(const struct prior *prior, const struct prior_run *target);
 
 // Correlation of two configurations of a stack whose sites deviate by the square root of variance.
 double prior_correlation(const struct prior_run *a, const struct prior_run *b, double variance);

@@ -39,9 +39,11 @@ static const struct {
 // GPUs of one type in a cluster differ by 8 % (Sinha et al., SC22, arXiv 2208.11035), taken as four
 // standard deviations.
 static const double run_spread = 0.02;
-// Steps that wait for the host vary with it: six pairs of the same steps of one Trainer script on
-// one machine, minutes apart, differed by 2 to 9 % (bench/results/six_pilots.json).
-static const double host_spread = 0.06;
+// Steps that wait for the host wander with it, by 10 % and more over seconds and minutes, however
+// many of them a pilot measured: the speed of 27 pilots on five machines was 5.8 % off that of the
+// whole run minutes later (root mean square, what the widths explain taken out; h200.md). That is
+// of all their time: of steady steps, three quarters of it, when first sights are taken as certain.
+static const double host_spread = 0.077;
 // Least standard deviation of a pilot that gives no interval or was not steady.
 static const double unsteady_spread = 0.05;
 // And of one whose log contradicts itself: that of a stack's own figure, so that both count alike.
@@ -92,11 +94,6 @@ static enum err find_names(struct transfer *transfer, const struct transfer_sour
     return find_gpu(transfer, source);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && !strcmp(a, b));
-}
-
 // Squared lengths of a micro-batch whose tokens alone are known. Padded rows attend over their
 // width; where widths vary, the mean of their squares is above the square of their mean, as it is
 // in the plan's own batches of that kind.
@@ -124,7 +121,7 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
         rule.context = c->context;
     bool packed = c->batching ? !strcmp(c->batching, batching_names_auto[BATCHING_PACKED])
                               : rule.batching == BATCHING_PACKED;
-    const char *planned = batching_names_auto[rule.batching];
+    bool same_kind = !c->batching || !strcmp(c->batching, batching_names_auto[rule.batching]);
     struct workload workload;
     workload_make(&workload, &rule, rows, ranks, 0);
     struct step_batch batch = workload.batch;
@@ -139,8 +136,7 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
     batch.tokens = tokens;
     batch.squares = pilot->composition.squares > 0
                         ? pilot->composition.squares * share
-                        : unseen_squares(&workload.batch, &batch, packed,
-                                         !c->batching || same_text(c->batching, planned));
+                        : unseen_squares(&workload.batch, &batch, packed, same_kind);
     batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
                                                      : batch.labelled * scale;
     batch.padded = !packed && (batch.padded || (rule.batching == BATCHING_PACKED && rows > 1));
@@ -233,6 +229,11 @@ static double grown(enum transfer_cause cause, double far)
 double transfer_difference(enum transfer_cause cause, double distance)
 {
     return differences[cause].spread * grown(cause, distance);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
 }
 
 // Ignores the number of data-parallel ranks, and whether optimizer states are sharded.

@@ -425,9 +425,12 @@ struct history_coverage history_coverage(struct arena *arena, const struct histo
     return out;
 }
 
-static bool has_ratio(const struct history_entry *e)
+const char *history_lacks(const struct history_entry *e)
 {
-    return is_measured(e) && e->actual_tokens_per_second > 0 && e->roofline_tokens_per_second > 0;
+    return !is_measured(e)                        ? "it measured nothing"
+           : !(e->actual_tokens_per_second > 0)   ? "its tokens/s are unknown; --log tells them"
+           : !(e->roofline_tokens_per_second > 0) ? "it is linked to no plan"
+                                                  : NULL;
 }
 
 bool history_teaches(const struct history_entry *entries, size_t at)
@@ -435,6 +438,6 @@ bool history_teaches(const struct history_entry *entries, size_t at)
     const struct history_entry *e = &entries[at];
     bool newest = true;
     for (size_t i = 0; i < at && newest && e->key; i++)
-        newest = !has_ratio(&entries[i]) || !entries[i].key || strcmp(entries[i].key, e->key);
-    return newest && has_ratio(e);
+        newest = history_lacks(&entries[i]) || !entries[i].key || strcmp(entries[i].key, e->key);
+    return newest && !history_lacks(e);
 }

@@ -75,7 +75,10 @@ struct history_coverage {
 struct history_coverage history_coverage(struct arena *arena, const struct history_entry *entries,
                                          size_t count, const char *stack, const char *gpu);
 
-// Whether an entry tells something about the next run: a pilot or run with a measured and a
-// roofline rate, the newest of its configuration. Entries are newest first: a run repeated ten
+// Why an entry tells nothing about the speed of the next run, as a clause; NULL: it does.
+const char *history_lacks(const struct history_entry *entry);
+
+// Whether later plans learn from an entry: it lacks nothing, and is the newest of its
+// configuration. Entries are newest first: a run repeated ten
 // times counts once.
 bool history_teaches(const struct history_entry *entries, size_t at);

@@ -10,6 +10,25 @@ static double speed_factor(const struct plan *plan)
     return exp(plan->efficiency.log_mid - plan->prior.log_mid);
 }
 
+// The run that moved the speed most: its id, configuration, and speed over the assumed one.
+static const char *nearest_words(const struct plan *plan, struct arena *arena)
+{
+    const struct search_result *chosen = &plan->chosen;
+    const struct prior_run target = { .stack = plan->stack->name,
+                                      .model = plan->model->name,
+                                      .gpu = chosen->gpu->name,
+                                      .method = chosen->recipe.method,
+                                      .parameters = (double)model_parameters(plan->model),
+                                      .gpus = (double)chosen->gpus };
+    const struct prior_run *run = prior_nearest(&plan->data->ledger, &target);
+    if (!run)
+        return "";
+    return text_format(arena, "; nearest: %lld (%s, %s, %.0f × %s), at × %.2f of that speed",
+                       (long long)run->id, run->model,
+                       run->method < 0 ? "unknown method" : recipe_methods[run->method], run->gpus,
+                       run->gpu, exp(run->log_ratio - plan->prior.log_mid));
+}
+
 const char *plan_ledger_words(const struct plan *plan, struct arena *arena)
 {
     int64_t runs = plan->efficiency.own;
@@ -17,11 +36,11 @@ const char *plan_ledger_words(const struct plan *plan, struct arena *arena)
         return NULL;
     return text_format(arena,
                        "%lld run%s of yours moved the assumed speed by × %.2f: %s GPU hours, %s "
-                       "without; --ledger off forecasts without %s",
+                       "without%s; --ledger off forecasts without %s",
                        (long long)runs, runs == 1 ? "" : "s", speed_factor(plan),
                        text_hours(arena, plan->forecast.gpu_hours.mid),
                        text_hours(arena, plan->gpu_hours_without_ledger.mid),
-                       runs == 1 ? "it" : "them");
+                       nearest_words(plan, arena), runs == 1 ? "it" : "them");
 }
 
 void plan_put_ledger(struct json_writer *w, const struct plan *plan)

@@ -133,6 +133,17 @@ TEST(prior_falls_with_the_distance_of_model_method_gpu_and_number_of_gpus)
     CHECK(moved(other) == 0);
 }
 
+TEST(prior_nearest_is_the_run_of_that_stack_with_the_nearest_configuration)
+{
+    struct prior_run target = run_at(NAN), runs[3] = { run_at(0), run_at(0), run_at(0) };
+    runs[0].stack = "unsloth";
+    runs[1].gpu = "a100-sxm-80gb", runs[1].id = 1;
+    runs[2].gpus = 4, runs[2].id = 2;
+    CHECK(prior_nearest(&(struct prior){ runs, 3 }, &target)->id == 2);
+    CHECK(prior_nearest(&(struct prior){ runs, 2 }, &target)->id == 1);
+    CHECK(!prior_nearest(&(struct prior){ runs, 1 }, &target));
+}
+
 // A run of an 8B model on one GPU moved the hours of a 70B model on eight from 197 to 150.
 TEST(prior_of_one_small_run_does_not_move_a_large_one)
 {
