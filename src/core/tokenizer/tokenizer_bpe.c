@@ -91,6 +91,36 @@ static int32_t find_last(const struct tokenizer *t, struct text symbol)
                                      (struct text){ bytes, symbol.size + t->suffix.size });
 }
 
+// The symbol that a byte starts as if it is a character, or a part of one that no token has.
+static int32_t find_first(const struct tokenizer *t, int byte)
+{
+    char character = (char)byte;
+    if (t->byte_level)
+        return t->byte_ids[byte];
+    int32_t id = TOKENIZER_NONE;
+    if (byte < 0x80)
+        id = tokenizer_vocabulary_find(&t->vocabulary, t->reads_spaces && byte == ' '
+                                                           ? TEXT(TOKENIZER_MARK)
+                                                           : (struct text){ &character, 1 });
+    return id < 0 && t->byte_fallback ? t->byte_ids[byte] : id;
+}
+
+void tokenizer_choose_first(struct tokenizer *t, struct arena *arena)
+{
+    bool knows_all = t->model == MODEL_BPE && t->merges.count && !t->suffix.size;
+    for (int byte = 0; byte < 256; byte++) {
+        t->first_ids[byte] = t->model == MODEL_BPE ? find_first(t, byte) : TOKENIZER_NONE;
+        knows_all = knows_all && t->first_ids[byte] >= 0;
+    }
+    if (!knows_all)
+        return;
+    t->byte_ranks = arena_alloc(arena, sizeof(uint32_t) << 16);
+    for (int left = 0; left < 256; left++)
+        for (int right = 0; right < 256; right++)
+            t->byte_ranks[left << 8 | right] =
+                tokenizer_rank(&t->merges, t->first_ids[left], t->first_ids[right]);
+}
+
 static bool is_ascii(struct text word)
 {
     char any = 0;
@@ -114,8 +144,8 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
             unicode_next(&at, end);
         struct text character = { start, (size_t)(at - start) };
         int32_t id = t->suffix.size && at == end ? find_last(t, character)
-                     : t->byte_level             ? t->byte_ids[(unsigned char)*start]
-                                     : tokenizer_vocabulary_find(&t->vocabulary, character);
+                     : character.size == 1       ? t->first_ids[(unsigned char)*start]
+                                           : tokenizer_vocabulary_find(&t->vocabulary, character);
         if (id < 0) {
             put_unknown(t, s, character, &unknown);
             continue;
@@ -388,7 +418,7 @@ static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache
     struct symbols *all = &cache->symbols;
     struct symbols s = { all->ids + all->count, all->sizes + all->count, 0 };
     put_characters(t, &s, part);
-    bool plain = t->byte_ranks && s.count == part.size && !t->suffix.size;
+    bool plain = t->byte_ranks && s.count == part.size;
     const char *bytes = plain ? part.at : NULL;
     if (t->merges.count && s.count > BPE_BYTES)
         merge_long(t, cache, &s, bytes);
@@ -426,7 +456,7 @@ static void load(const struct tokenizer *t, struct lane *lane, struct text word)
     uint32_t sizes[PLACES];
     struct symbols s = { lane->ids + 1, sizes, 0 };
     put_characters(t, &s, word);
-    bool plain = t->byte_ranks && s.count == word.size && !t->suffix.size;
+    bool plain = t->byte_ranks && s.count == word.size;
     begin(t, lane, s.count, plain ? word.at : NULL);
 }
 

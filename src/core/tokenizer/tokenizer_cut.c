@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-enum { CODES = 1 << 16 };
+enum { CODES = 1 << 16, SPACE_MARK = 0xE29681 };
 
 // A character of two or three bytes as one token.
 struct made {
@@ -36,6 +36,7 @@ struct cuts {
     uint64_t partial[256][4]; // bit b of a: a token with half a character has byte b after byte a
     uint32_t (*halves)[256];  // the lowest rank of these tokens
     struct made *made;        // by code; NULL if tokens are made of characters
+    bool reads_spaces;        // as the mark
 };
 
 static uint32_t hash_pair(uint32_t left, uint32_t right)
@@ -136,14 +137,23 @@ static inline struct character character_at(const char *at, const char *end)
     return (struct character){ 0 };
 }
 
+// The same as tokens have it: a space may stand for the mark.
+static inline struct character symbol_at(const struct cuts *cuts, const char *at, const char *end)
+{
+    struct character here = character_at(at, end);
+    if (cuts->reads_spaces && here.bytes == ' ')
+        here.bytes = SPACE_MARK;
+    return here;
+}
+
 // Bytes that are not UTF-8 are no characters: a token may have any of them side by side.
 const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end)
 {
-    struct character left = character_at(at, end), right;
+    struct character left = symbol_at(cuts, at, end), right;
     for (at += left.size ? left.size : 1; at < end;
          at += right.size ? right.size : 1, left = right) {
-        right = character_at(at, end);
-        if (!left.size || !right.size || left.size + right.size == 2 ||
+        right = symbol_at(cuts, at, end);
+        if (!left.size || !right.size || (left.bytes | right.bytes) < 0x80 ||
             has_pair(cuts, left.bytes, right.bytes))
             continue;
         if (!is_partial(cuts, at[-1], *at) ||
@@ -258,6 +268,7 @@ void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
         return;
     struct arena scratch = { 0 };
     struct cuts *cuts = ARENA_NEW(arena, struct cuts, 1);
+    cuts->reads_spaces = t->reads_spaces;
     int32_t size = t->vocabulary.size;
     uint32_t *ranks = ARENA_NEW(&scratch, uint32_t, (size_t)size); // the lowest that makes a token
     memset(ranks, 0xFF, (size_t)size * sizeof *ranks);

@@ -83,6 +83,7 @@ struct merges {
     uint32_t count; // largest rank plus one
 };
 #define TOKENIZER_NO_RANK UINT32_MAX
+#define TOKENIZER_MARK "\xE2\x96\x81" // ▁, which SentencePiece writes for a space
 enum { SUFFIX_BYTES = 16 };
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
@@ -269,9 +270,11 @@ struct tokenizer {
     bool keeps_first_space; // of the first token, if trims_places
     int32_t unknown;        // id of the unknown token, or -1
     int32_t byte_ids[256];  // token of a single byte, or of <0xNN>; -1 if missing
+    int32_t first_ids[256]; // BPE: the symbol that a byte starts as; -1 if it is no symbol
     struct vocabulary vocabulary;
     struct merges merges;
-    uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
+    uint32_t *byte_ranks; // rank of two bytes that are symbols, by left << 8 | right; UINT32_MAX if
+                          // none. NULL if not every byte can be a symbol
     struct unigram *unigram;
     struct text continuing; // WordPiece's "##"; BPE's, too
     struct text suffix;     // BPE: of the last symbol of a word, "</w>"
@@ -283,12 +286,13 @@ struct tokenizer {
     struct normal_step normal_steps[TOKENIZER_STEPS];
     int normal_count;
     bool marks_spaces; // the steps only replace spaces by ▁, and may prepend one
+    bool reads_spaces; // a space in a word is read as ▁, so that they need not be replaced
     struct split_step split_steps[TOKENIZER_STEPS];
     int split_count;
     bool needs_places; // whether a mark is prepended depends on a word's place in the text
     enum scan_kind scan;
-    struct cuts *cuts;     // where long words can be cut; NULL if nowhere
-    uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: a token contains byte b after a
+    struct cuts *cuts;       // where long words can be cut; NULL if nowhere
+    uint8_t (*borders)[256]; // SCAN_WHOLE: 1 at [b][a] if no token contains byte b after a
 
     int32_t *before, *after; // tokens added by the post-processor
     int before_count, after_count;
@@ -327,7 +331,8 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // after re
 void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uint32_t *ranks);
 void tokenizer_choose_normal(struct tokenizer *t);
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
-void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena); // after the scanner
+void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena);  // after the scanner
+void tokenizer_choose_first(struct tokenizer *t, struct arena *arena); // after the scanner
 
 // --- while running -----------------------------------------------------------
 
@@ -411,7 +416,9 @@ struct text tokenizer_charsmap_character(const struct normal_step *step, struct 
 struct stretch tokenizer_normalize(const struct tokenizer *t, struct tokenizer_cache *cache,
                                    struct stretch in, bool places);
 
-// Fills spans with the words from *at on, relative to base, until they are full or the text ends.
+enum { SCAN_WINDOW = 64, SCAN_UNROLLED = 8, SCAN_ROOM = SCAN_WINDOW + SCAN_UNROLLED };
+// Fills spans with the words from *at on, relative to base, until the text ends or there is room
+// for fewer than SCAN_ROOM.
 size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
                       const char **at, const char *end, struct span *spans, size_t room);
 size_t tokenizer_split(const struct tokenizer *t, struct tokenizer_cache *cache,

@@ -468,14 +468,12 @@ static inline uint64_t from_bit(size_t bit)
 
 // Writes adjacent words, given the bits of their ends. Always writes eight at once, so that there
 // is no branch on their number; the surplus is overwritten later.
-enum { UNROLLED = 8 };
-
 static inline struct span *put_words(struct span *span, uint32_t from, size_t place, uint64_t ends)
 {
     struct span *after = span + __builtin_popcountll(ends);
     uint32_t start = from + (uint32_t)place;
     do {
-        for (int i = 0; i < UNROLLED; i++, ends &= ends - 1) {
+        for (int i = 0; i < SCAN_UNROLLED; i++, ends &= ends - 1) {
             span->start = start;
             start = from + (uint32_t)__builtin_ctzll(ends | UINT64_C(1) << 63);
             span++->end = start;
@@ -523,7 +521,7 @@ static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s
 {
     struct span *span = spans, *full = spans + room;
     const char *start = *at, *end = s->end;
-    while (start < end && full - span >= 64 + UNROLLED) {
+    while (start < end && full - span >= SCAN_ROOM) {
         struct window window = read_window(start, (size_t)(end - start));
         struct borders borders = find_borders(&window, manner, (size_t)(end - start));
         uint32_t from = (uint32_t)(start - base);
@@ -540,61 +538,88 @@ static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s
 
 // --- text without a pre-tokenizer --------------------------------------------
 
-// The symbol at `at`: a byte, or MARK for the three bytes of ▁.
-enum { MARK = 0xFF };
+// A symbol of a token, as the bytes that begin and end it in a text: ▁ may be written as a space.
+struct written {
+    uint8_t first[2], last[2];
+};
 
-static inline unsigned next_symbol(const char **at, const char *end)
+static struct written next_written(const struct tokenizer *t, const char **at, const char *end)
 {
     const char *s = *at;
-    if ((unsigned char)*s == 0xE2 && end - s > 2 && (unsigned char)s[1] == 0x96 &&
-        (unsigned char)s[2] == 0x81) {
+    if (end - s > 2 && !memcmp(s, TOKENIZER_MARK, 3)) {
         *at = s + 3;
-        return MARK;
+        uint8_t first = (uint8_t)s[0], last = (uint8_t)s[2];
+        return (struct written){ { first, t->reads_spaces ? ' ' : first },
+                                 { last, t->reads_spaces ? ' ' : last } };
     }
     ++*at;
-    return (unsigned char)*s;
-}
-
-static void find_joined(struct tokenizer *t)
-{
-    const struct vocabulary *v = &t->vocabulary;
-    for (int32_t id = 0; id < v->size; id++) {
-        const char *at = v->tokens[id].at, *end = at + v->tokens[id].size;
-        if (at == end)
-            continue;
-        for (unsigned last = next_symbol(&at, end); at < end;) {
-            unsigned symbol = next_symbol(&at, end);
-            t->joined[last][symbol >> 6] |= UINT64_C(1) << (symbol & 63);
-            last = symbol;
-        }
-    }
+    return (struct written){ { (uint8_t)*s, (uint8_t)*s }, { (uint8_t)*s, (uint8_t)*s } };
 }
 
 // Two adjacent characters that no token contains side by side can never merge, so cutting between
 // them changes no token. Characters are never split.
+static void find_whole_borders(struct tokenizer *t)
+{
+    const struct vocabulary *v = &t->vocabulary;
+    for (int byte = 0; byte < 256; byte++)
+        memset(t->borders[byte], (byte & 0xC0) != 0x80, sizeof *t->borders);
+    for (int32_t id = 0; id < v->size; id++) {
+        const char *at = v->tokens[id].at, *end = at + v->tokens[id].size;
+        if (at == end)
+            continue;
+        for (struct written left = next_written(t, &at, end), right; at < end; left = right) {
+            right = next_written(t, &at, end);
+            for (int i = 0; i < 4; i++)
+                t->borders[right.first[i / 2]][left.last[i % 2]] = 0;
+        }
+    }
+}
+
+// Bit i is set if a word begins at byte i, or the text ends there; bit 0 is not.
+static inline uint64_t whole_borders(const struct tokenizer *t, const char *at, size_t left)
+{
+    uint8_t rest[SCAN_WINDOW] = { 0 };
+    const uint8_t *bytes = (const uint8_t *)at;
+    if (left < SCAN_WINDOW)
+        bytes = memcpy(rest, at, left);
+    uint64_t sure = 0;
+    for (int i = 0; i < SCAN_WINDOW; i += 8) {
+        uint64_t flags = 0;
+        for (int k = 0; k < 8; k++)
+            flags |= (uint64_t)t->borders[bytes[i + k]][bytes[i + k - (i + k > 0)]] << 8 * k;
+        sure |= gather(flags) << i;
+    }
+    uint64_t valid = left < SCAN_WINDOW ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+    return (sure & valid & ~UINT64_C(1)) | (left < SCAN_WINDOW ? UINT64_C(1) << left : 0);
+}
+
+static const char *word_whole(const struct tokenizer *t, const char *at, const char *end)
+{
+    while (++at < end && !t->borders[(unsigned char)*at][(unsigned char)at[-1]])
+        ;
+    return at;
+}
+
 static size_t scan_whole(const struct tokenizer *t, const char *base, const char **at,
                          const char *end, struct span *spans, size_t room)
 {
-    size_t count = 0;
-    const char *word = *at, *next = word;
-    unsigned last = next_symbol(&next, end);
-    while (count < room && word < end) {
-        const char *stop = end;
-        while (next < end) {
-            const char *here = next;
-            unsigned symbol = next_symbol(&next, end);
-            bool joined = t->joined[last][symbol >> 6] >> (symbol & 63) & 1;
-            last = symbol;
-            if (!joined && (symbol & 0xC0) != 0x80) {
-                stop = here;
-                break;
-            }
+    struct span *span = spans, *full = spans + room;
+    const char *start = *at;
+    while (start < end && full - span >= SCAN_ROOM) {
+        uint64_t ends = whole_borders(t, start, (size_t)(end - start));
+        uint32_t from = (uint32_t)(start - base);
+        size_t place;
+        if (ends) {
+            span = put_words(span, from, 0, ends);
+            place = SCAN_WINDOW - 1 - (size_t)__builtin_clzll(ends);
+        } else {
+            place = (size_t)(word_whole(t, start, end) - start);
+            *span++ = (struct span){ from, from + (uint32_t)place };
         }
-        spans[count++] = (struct span){ (uint32_t)(word - base), (uint32_t)(stop - base) };
-        word = stop;
+        start += place;
     }
-    *at = word;
-    return count;
+    *at = start;
+    return (size_t)(span - spans);
 }
 
 size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
@@ -663,7 +688,7 @@ static bool is_whole(const struct tokenizer *t)
         return false; // adjacent unknown characters become one token
     return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges && !t->suffix.size &&
            (!t->split_count || cuts_nothing) &&
-           tokenizer_vocabulary_find(&t->vocabulary, TEXT("\xE2\x96\x81")) >= 0;
+           tokenizer_vocabulary_find(&t->vocabulary, TEXT(TOKENIZER_MARK)) >= 0;
 }
 
 #define DEEPSEEK_REST                                                                  \
@@ -691,9 +716,10 @@ void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena)
 {
     const struct split_step *steps = t->split_steps;
     if (is_whole(t)) {
-        t->joined = arena_alloc(arena, 256 * sizeof *t->joined);
-        find_joined(t);
         t->scan = SCAN_WHOLE;
+        t->reads_spaces = t->marks_spaces && !t->normal.first_bytes;
+        t->borders = arena_alloc(arena, 256 * sizeof *t->borders);
+        find_whole_borders(t);
         return;
     }
     if (!t->split_count || steps[t->split_count - 1].kind != SPLIT_BYTE_LEVEL ||
