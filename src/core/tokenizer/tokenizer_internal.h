@@ -77,7 +77,6 @@ struct merge {
 struct merges {
     uint64_t *slots; // left, right and rank, 21 bits each; all bits set if empty
     size_t mask, used;
-    uint64_t *filter; // bits, by hash: 0 if no pair of the hash merges
     int32_t *wholes;  // result of a merge, by rank
     size_t room;
     uint32_t count; // largest rank plus one
@@ -94,10 +93,9 @@ void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge me
 void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct merge *list,
                            size_t count);
 void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge);
-void tokenizer_merges_finish(struct merges *m, struct arena *arena); // builds the filter
 
 // A pair is in the first free slot from its bucket on. A bucket is part of a cache line.
-enum { MERGE_BITS = 21, MERGE_BUCKET = 4, FILTER_BITS = 4 }; // bits of the filter for each slot
+enum { MERGE_BITS = 21, MERGE_BUCKET = 4 };
 #define MERGE_EMPTY UINT64_MAX
 
 static inline uint64_t tokenizer_pair(int32_t left, int32_t right)
@@ -116,21 +114,9 @@ static inline size_t tokenizer_merge_slot(const struct merges *m, uint64_t hash)
     return (size_t)(hash >> 8) & m->mask & ~(size_t)(MERGE_BUCKET - 1);
 }
 
-static inline size_t tokenizer_merge_filter(const struct merges *m, uint64_t hash)
-{
-    return (size_t)(hash >> 6) & ((m->mask + 1) * FILTER_BITS - 1);
-}
-
-// The first bucket of a pair. Most pairs never merge, as the filter tells, which fits into the
-// processor's cache: theirs is an empty bucket there.
 static inline const uint64_t *tokenizer_merges_bucket(const struct merges *m, uint64_t pair)
 {
-    static const uint64_t empty[MERGE_BUCKET] = { MERGE_EMPTY, MERGE_EMPTY, MERGE_EMPTY,
-                                                  MERGE_EMPTY };
-    uint64_t hash = tokenizer_hash_pair(pair);
-    size_t bit = tokenizer_merge_filter(m, hash);
-    const uint64_t *bucket = &m->slots[tokenizer_merge_slot(m, hash)];
-    return m->filter[bit / 64] >> bit % 64 & 1 ? bucket : empty;
+    return &m->slots[tokenizer_merge_slot(m, tokenizer_hash_pair(pair))];
 }
 
 // TOKENIZER_NO_RANK if the pair does not merge. A bucket is compared at once, without a branch that

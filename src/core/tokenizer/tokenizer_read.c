@@ -534,7 +534,6 @@ enum err tokenizer_read_json(struct tokenizer *t, struct arena *arena, struct te
 
 enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
 {
-    tokenizer_merges_finish(&t->merges, arena);
     TRY(tokenizer_added_build(&t->raw, arena));
     TRY(tokenizer_added_build(&t->normal, arena));
     tokenizer_choose_normal(t);
