@@ -197,8 +197,12 @@ static inline size_t place_after(const struct lane *lane, size_t place)
 
 static inline struct asked ask(const struct tokenizer *t, struct lane *lane, size_t place)
 {
-    uint64_t pair = tokenizer_pair(lane->ids[place], lane->ids[place_after(lane, place)]);
+    static const uint64_t empty[MERGE_BUCKET] = { MERGE_EMPTY, MERGE_EMPTY, MERGE_EMPTY,
+                                                  MERGE_EMPTY };
+    int32_t left = lane->ids[place], right = lane->ids[place_after(lane, place)];
+    uint64_t pair = tokenizer_pair(left, right);
     const uint64_t *bucket = tokenizer_merges_bucket(&t->merges, pair);
+    bucket = left == GUARD || right == GUARD ? empty : bucket;
     __builtin_prefetch(bucket);
     lane->pairs[place] = PAIR_NONE;
     return (struct asked){ bucket, pair, place };
