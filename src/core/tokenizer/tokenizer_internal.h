@@ -77,7 +77,7 @@ struct merge {
 struct merges {
     uint64_t *slots; // left, right and rank, 21 bits each; all bits set if empty
     size_t mask, used;
-    int32_t *wholes;  // result of a merge, by rank
+    int32_t *wholes; // result of a merge, by rank
     size_t room;
     uint32_t count; // largest rank plus one
 };

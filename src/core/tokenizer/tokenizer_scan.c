@@ -328,6 +328,7 @@ struct window {
     uint64_t spaces;
     uint64_t digits;
     uint64_t symbols; // of ASCII, except the apostrophe
+    uint64_t newlines, tabs, slashes;
 };
 
 // Gathers the lowest bits of eight bytes.
@@ -348,9 +349,12 @@ static inline struct window read_window(const char *at, size_t left)
         uint8_t letter = (uint8_t)((c | 32) - 'a') < 26, upper = (uint8_t)(c - 'A') < 26;
         uint8_t digit = (uint8_t)(c - '0') < 10, visible = (uint8_t)(c - '!') < '~' - '!' + 1;
         uint8_t symbol = visible & ~letter & ~digit & (c != '\'');
-        flags[i] = (uint8_t)(letter | upper << 1 | (c == ' ') << 2 | digit << 3 | symbol << 4);
+        uint8_t newline = (c == '\n') | (c == '\r');
+        flags[i] = (uint8_t)(letter | upper << 1 | (c == ' ') << 2 | digit << 3 | symbol << 4 |
+                             newline << 5 | (c == '\t') << 6 | (c == '/') << 7);
     }
     struct window w = { 0 };
+    uint64_t any = 0;
     for (int i = 0; i < 64; i += 8) {
         uint64_t word;
         memcpy(&word, flags + i, 8);
@@ -359,6 +363,15 @@ static inline struct window read_window(const char *at, size_t left)
         w.spaces |= gather(word >> 2) << i;
         w.digits |= gather(word >> 3) << i;
         w.symbols |= gather(word >> 4) << i;
+        any |= word;
+    }
+    const uint64_t lines = UINT64_C(0x6060606060606060); // newlines and tabs: rare in prose
+    for (int i = 0; any & lines && i < 64; i += 8) {
+        uint64_t word;
+        memcpy(&word, flags + i, 8);
+        w.newlines |= gather(word >> 5) << i;
+        w.tabs |= gather(word >> 6) << i;
+        w.slashes |= gather(word >> 7) << i;
     }
     return w;
 }
@@ -433,7 +446,40 @@ struct manner {
     bool symbols_lead; // letters: "-known" is a word
     bool cased;        // a capital after a small letter begins a word
     int digits;        // most digits in a word, 3 or 1; 0: use the one-word scanner
+    bool lines;        // newlines end symbols, or white space before them
+    bool slashes;      // slashes after these newlines belong to the symbols
 };
+
+// Adds the borders of white space that is more than a space before a word: a run of it begins a
+// word, and its last character leads the next one if it may; by lines, newlines after symbols
+// belong to them, and what is after the last newline of a run is a word of its own. Text is left to
+// the one-word scanner where the character after a run is one of its own (not solid).
+static inline void find_white(const struct window *w, struct manner manner, uint64_t solid,
+                              size_t left, struct borders *b)
+{
+    uint64_t blanks = w->spaces | w->tabs, white = blanks | w->newlines;
+    uint64_t end = left < 64 ? UINT64_C(1) << left : 0, next = (solid | white | end) >> 1;
+    uint64_t numbers = blanks & blanks << 1 & w->digits >> 1;
+    uint64_t odd = (white & ~next) | numbers;
+    uint64_t attached = manner.lines ? w->newlines & w->symbols << 1 : 0;
+    uint64_t sure = white & solid << 1 & ~attached;
+    sure |= (manner.lines ? blanks : white) & solid >> 1 & ~numbers;
+    sure |= solid & w->newlines << 1;
+    sure |= (manner.lines ? solid & ~w->letters : solid) & w->tabs << 1;
+    if (manner.lines) {
+        uint64_t indents = blanks & w->newlines << 1;  // blanks after a line
+        uint64_t after = (blanks + indents) & ~blanks; // what follows them
+        if (after & ~(solid | end)) {
+            odd |= indents;
+        } else { // they may go on after the window
+            uint64_t gap = ~blanks;
+            sure |= left < 64 ? indents : gap ? indents & (UINT64_MAX >> __builtin_clzll(gap)) : 0;
+        }
+    }
+    uint64_t joined = manner.slashes ? (w->newlines + attached) & ~w->newlines & w->slashes : 0;
+    b->sure = (b->sure | sure) & ~numbers & ~joined;
+    b->odd = (b->odd & ~white) | odd | joined;
+}
 
 // In all patterns a space before a letter or a symbol begins a word. If digits are words of their
 // own, so does a space before a digit, and the digit itself. A symbol after a letter or a digit
@@ -451,11 +497,14 @@ static inline struct borders find_borders(const struct window *w, struct manner 
     uint64_t odd = ~(plain | w->symbols | sure);
     if (manner.digits == 3)
         odd |= more & more << 2; // the fourth and later
+    struct borders white = { .sure = sure, .odd = odd };
+    if (w->newlines | w->tabs | (w->spaces & w->spaces << 1))
+        find_white(w, manner, plain | w->symbols, left, &white);
     // The last byte is undecided, unless the text ends here.
     uint64_t valid = (UINT64_C(1) << (left < 63 ? left : 63)) - 1;
     return (struct borders){
-        .sure = (sure & valid) | (left < 64 ? UINT64_C(1) << left : 0),
-        .odd = odd & valid,
+        .sure = (white.sure & valid) | (left < 64 ? UINT64_C(1) << left : 0),
+        .odd = white.odd & valid,
         .middles = w->symbols & ~first & valid,
         .breaks = manner.cased ? w->uppers & (w->letters & ~w->uppers) << 1 & valid : 0,
     };
@@ -629,15 +678,17 @@ size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, 
     switch (t->scan) {
     case SCAN_GPT2:
     case SCAN_GPT2_DIGITS: return scan_words(&s, (struct manner){ 0 }, base, at, spans, room);
-    case SCAN_CL100K:
-        return scan_words(&s, (struct manner){ true, false, 3 }, base, at, spans, room);
-    case SCAN_CL100K_1:
-        return scan_words(&s, (struct manner){ true, false, 1 }, base, at, spans, room);
-    case SCAN_O200K: return scan_words(&s, (struct manner){ true, true, 3 }, base, at, spans, room);
-    case SCAN_TEKKEN:
-        return scan_words(&s, (struct manner){ true, true, 1 }, base, at, spans, room);
     case SCAN_DEEPSEEK:
-        return scan_words(&s, (struct manner){ true, false, 3 }, base, at, spans, room);
+    case SCAN_CL100K:
+        return scan_words(&s, (struct manner){ true, false, 3, true, false }, base, at, spans,
+                          room);
+    case SCAN_CL100K_1:
+        return scan_words(&s, (struct manner){ true, false, 1, true, false }, base, at, spans,
+                          room);
+    case SCAN_O200K:
+        return scan_words(&s, (struct manner){ true, true, 3, true, true }, base, at, spans, room);
+    case SCAN_TEKKEN:
+        return scan_words(&s, (struct manner){ true, true, 1, true, true }, base, at, spans, room);
     case SCAN_WHOLE: return scan_whole(t, base, at, end, spans, room);
     case SCAN_NONE: break;
     }
