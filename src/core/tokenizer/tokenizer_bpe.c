@@ -129,6 +129,14 @@ static bool is_ascii(struct text word)
     return !(any & 0x80);
 }
 
+static int32_t find_character(const struct tokenizer *t, struct text character)
+{
+    if (character.size == 1)
+        return t->first_ids[(unsigned char)*character.at];
+    return t->cuts && character.size < 4 ? tokenizer_character(t->cuts, character)
+                                         : tokenizer_vocabulary_find(&t->vocabulary, character);
+}
+
 static void put_characters(const struct tokenizer *t, struct symbols *s, struct text word)
 {
     if (t->byte_level && t->cuts && !is_ascii(word)) {
@@ -143,9 +151,8 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
         else
             unicode_next(&at, end);
         struct text character = { start, (size_t)(at - start) };
-        int32_t id = t->suffix.size && at == end ? find_last(t, character)
-                     : character.size == 1       ? t->first_ids[(unsigned char)*start]
-                                           : tokenizer_vocabulary_find(&t->vocabulary, character);
+        int32_t id =
+            t->suffix.size && at == end ? find_last(t, character) : find_character(t, character);
         if (id < 0) {
             put_unknown(t, s, character, &unknown);
             continue;

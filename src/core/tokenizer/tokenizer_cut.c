@@ -28,14 +28,14 @@ enum { CODES = 1 << 16, SPACE_MARK = 0xE29681 };
 // A character of two or three bytes as one token.
 struct made {
     int32_t id;    // TOKENIZER_NONE if it is not made, or after others
-    uint32_t rank; // the highest of the merges that make it
+    uint32_t rank; // the highest of the merges that make it; 0 if tokens are made of characters
 };
 
 struct cuts {
     uint64_t pairs[1 << 14];  // bits, by hash
     uint64_t partial[256][4]; // bit b of a: a token with half a character has byte b after byte a
     uint32_t (*halves)[256];  // the lowest rank of these tokens
-    struct made *made;        // by code; NULL if tokens are made of characters
+    struct made *made;        // by code
     bool reads_spaces;        // as the mark
 };
 
@@ -186,6 +186,12 @@ static bool holds(const struct cuts *cuts, const char *border, uint32_t rank)
            cuts->halves[(unsigned char)border[-1]][(unsigned char)*border] > rank;
 }
 
+int32_t tokenizer_character(const struct cuts *cuts, struct text character)
+{
+    uint32_t size = character_at(character.at, character.at + character.size).size;
+    return cuts->made[size == character.size ? code_of(character.at, size) : 0].id;
+}
+
 size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
                             int32_t *ids, uint32_t *sizes)
 {
@@ -239,7 +245,9 @@ static void find_made(const struct tokenizer *t, struct cuts *cuts)
         struct text token = t->vocabulary.tokens[id];
         uint32_t size = token.size > 1 ? character_at(token.at, token.at + token.size).size : 0;
         uint32_t code = size == token.size ? code_of(token.at, size) : 0;
-        uint32_t rank = code ? rank_of_character(t, token, id) : TOKENIZER_NO_RANK;
+        uint32_t rank = !code           ? TOKENIZER_NO_RANK
+                        : t->byte_level ? rank_of_character(t, token, id)
+                                        : 0;
         if (rank != TOKENIZER_NO_RANK)
             cuts->made[code] = (struct made){ id, rank };
     }
@@ -278,12 +286,10 @@ void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
     memset(cuts->halves, 0xFF, 256 * sizeof *cuts->halves);
     for (int32_t id = 0; id < size; id++)
         add_token(cuts, t->vocabulary.tokens[id], ranks[id]);
-    if (t->byte_level) {
-        cuts->made = ARENA_NEW(arena, struct made, CODES);
-        find_made(t, cuts);
-        for (int32_t id = 0; id < size; id++)
-            drop_late(cuts, t->vocabulary.tokens[id], ranks[id]);
-    }
+    cuts->made = ARENA_NEW(arena, struct made, CODES);
+    find_made(t, cuts);
+    for (int32_t id = 0; t->byte_level && id < size; id++)
+        drop_late(cuts, t->vocabulary.tokens[id], ranks[id]);
     t->cuts = cuts;
     arena_release(&scratch);
 }

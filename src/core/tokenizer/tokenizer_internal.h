@@ -429,6 +429,8 @@ const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *e
 // their number. For tokens made of bytes; bytes are their ids.
 size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
                             int32_t *ids, uint32_t *sizes);
+// The token of a character of two or three bytes, or TOKENIZER_NONE. For tokens made of characters.
+int32_t tokenizer_character(const struct cuts *cuts, struct text character);
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
 void tokenizer_wordpiece(const struct tokenizer *t, struct tokenizer_cache *cache,
                          struct text word);
