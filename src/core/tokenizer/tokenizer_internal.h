@@ -7,7 +7,8 @@
 //     tokenizer_added.c       [<s>] "Hello world"      cuts the text at added tokens
 //     tokenizer_normal.c      "Hello world"            normalizes each stretch between them
 //     tokenizer_scan.c        "Hello" " world"         cuts a stretch into words; scanners for the
-//                                                      patterns that most models use
+//                                                      patterns that most models use, which
+//                                                      tokenizer_choose.c finds in the file
 //     tokenizer_split.c                                the same for all other pre-tokenizers
 //     tokenizer_cache.c       " world": 1 token        looks up words seen before
 //     tokenizer_cut.c                                  cuts long words where no token can cross
