@@ -277,10 +277,10 @@ static bool keeps_places(const struct run *run)
 
 static void count_pending(struct run *run)
 {
+    if (!run->pending)
+        return;
     struct text rest = { run->base, (size_t)(run->text.at + run->text.size - run->base) };
-    if (run->pending)
-        run->count +=
-            tokenizer_count_words(run->t, run->cache, rest, run->cache->batch, run->pending);
+    run->count += tokenizer_count_words(run->t, run->cache, rest, run->cache->batch, run->pending);
     run->pending = 0;
 }
 

@@ -592,9 +592,8 @@ static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s
 
 // --- text without a pre-tokenizer --------------------------------------------
 
-// Words are cut where t->borders says that no token has both bytes.
-
-// Bit i is set if a word begins at byte i, or the text ends there; bit 0 is not.
+// A word begins where t->borders says that no token has a byte after the one before it. Bit i is
+// set if one begins at byte i, or the text ends there; bit 0 is not.
 static inline uint64_t whole_borders(const struct tokenizer *t, const char *at, size_t left)
 {
     uint8_t rest[SCAN_WINDOW] = { 0 };
