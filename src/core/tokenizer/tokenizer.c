@@ -16,6 +16,8 @@ struct run {
     const struct tokenizer_span *spans; // bytes whose tokens are counted in `within`; the next ones
     size_t span_count;
     int64_t within;       // part of count
+    const char *base;     // words of cache->batch that are not counted yet begin here
+    size_t pending;       // their number
     struct tokens *moved; // if spans are counted in normalized text: receives the tokens of which
                           // places must be computed
 };
@@ -131,11 +133,28 @@ static void put_added(struct run *run, int32_t id, size_t start, size_t end)
 
 // --- words -------------------------------------------------------------------
 
-// The tokens of a word; cached if there are few and their sizes equal those of their texts.
+// The number of bytes at `at` that spell the token; 0 if they do not.
+static uint32_t spelled(const struct tokenizer *t, const char *at, const char *end, int32_t id)
+{
+    struct text token = t->vocabulary.tokens[id];
+    const char *start = at, *byte = token.at, *stop = byte + token.size;
+    if (!t->reads_spaces)
+        return (uint32_t)token.size;
+    for (; byte < stop && at < end; at++) {
+        bool space = *at == ' ' && stop - byte > 2 && !memcmp(byte, TOKENIZER_MARK, 3);
+        if (!space && *at != *byte)
+            return 0;
+        byte += space ? 3 : 1;
+    }
+    return byte < stop ? 0 : (uint32_t)(at - start);
+}
+
+// The tokens of a word; cached if there are few and their texts spell it.
 static void find_ids(struct run *run, struct text word)
 {
     const struct tokenizer *t = run->t;
     struct tokenizer_cache *cache = run->cache;
+    const char *at = word.at, *end = at + word.size;
     if (word.size > WORD_BYTES) {
         tokenizer_model(t, cache, word);
         return;
@@ -157,15 +176,15 @@ static void find_ids(struct run *run, struct text word)
         s->ids = tokenizer_room(cache, &cache->symbol_ids, WORD_IDS * sizeof *s->ids);
         s->sizes = tokenizer_room(cache, &cache->symbol_sizes, WORD_IDS * sizeof *s->sizes);
         memcpy(s->ids, slot->ids, sizeof slot->ids);
-        for (size_t i = 0; i < s->count; i++)
-            s->sizes[i] = (uint32_t)t->vocabulary.tokens[s->ids[i]].size;
+        for (size_t i = 0; i < s->count; at += s->sizes[i++])
+            s->sizes[i] = spelled(t, at, end, s->ids[i]);
         return;
     }
     tokenizer_model(t, cache, word);
     if (s->count > WORD_IDS)
         return;
-    for (size_t i = 0; i < s->count; i++)
-        if (s->sizes[i] != t->vocabulary.tokens[s->ids[i]].size)
+    for (size_t i = 0; i < s->count; at += s->sizes[i++])
+        if (s->sizes[i] != spelled(t, at, end, s->ids[i]))
             return;
     memcpy(key.ids, s->ids, s->count * sizeof *s->ids);
     key.high |= (uint64_t)s->count << 56;
@@ -256,6 +275,30 @@ static bool keeps_places(const struct run *run)
     return (run->out && run->out->places) || run->t->needs_places;
 }
 
+static void count_pending(struct run *run)
+{
+    if (!run->pending)
+        return;
+    struct text rest = { run->base, (size_t)(run->text.at + run->text.size - run->base) };
+    run->count += tokenizer_count_words(run->t, run->cache, rest, run->cache->batch, run->pending);
+    run->pending = 0;
+}
+
+// Words of the original text wait until a batch of them is full: code of some models is a stretch
+// for each line.
+static void collect_words(struct run *run, const char *at, const char *end)
+{
+    while (at < end) {
+        if (TOKENIZER_BATCH - run->pending < SCAN_ROOM ||
+            (run->pending && at - run->base > INT32_MAX))
+            count_pending(run);
+        run->base = run->pending ? run->base : at;
+        run->pending +=
+            tokenizer_scan(run->t, run->cache, run->base, &at, end,
+                           run->cache->batch + run->pending, TOKENIZER_BATCH - run->pending);
+    }
+}
+
 static void run_words(struct run *run, struct stretch stretch)
 {
     if (!stretch.text.size)
@@ -270,6 +313,11 @@ static void run_words(struct run *run, struct stretch stretch)
     }
     const char *at = stretch.text.at, *end = at + stretch.text.size;
     run->cache->next_number = NULL;
+    if (!run->out && !run->span_count && at == run->text.at + stretch.start) {
+        collect_words(run, at, end);
+        return;
+    }
+    count_pending(run);
     while (at < end) {
         const char *base = at;
         size_t count =
@@ -305,60 +353,35 @@ static void run_normal(struct run *run, struct stretch stretch)
     run_words(run, part_of(stretch, from, stretch.text.size));
 }
 
-static size_t spaces_in(const char *at, size_t size)
+// The spans that reach a stretch, as bytes of the text with a space before it. The space belongs to
+// the first character.
+static struct tokenizer_span *shift_spans(struct run *run, const struct stretch *stretch,
+                                          size_t *count)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < size; i++)
-        count += at[i] == ' ';
-    return count;
-}
-
-// A walk along a stretch and along the same text with marks for spaces.
-struct marking {
-    const struct stretch *stretch;
-    size_t at, marked;
-};
-
-// The place of a border in the marked text. A mark before the first character belongs to it.
-static size_t mark_border(struct marking *m, size_t border)
-{
-    struct text text = m->stretch->text;
-    border = border < m->stretch->start ? 0 : border - m->stretch->start;
-    border = border > text.size ? text.size : border;
-    if (border > m->at) {
-        m->marked += border - m->at + 2 * spaces_in(text.at + m->at, border - m->at);
-        m->at = border;
-    }
-    return border ? m->marked : 0;
-}
-
-// The spans that reach a stretch, as bytes of the marked text.
-static struct tokenizer_span *mark_spans(struct run *run, const struct stretch *stretch,
-                                         size_t marked, size_t *count)
-{
-    struct text text = stretch->text;
-    struct marking m = { stretch, 0, marked - text.size - 2 * spaces_in(text.at, text.size) };
-    size_t used = 0;
-    while (used < run->span_count && run->spans[used].start < stretch->start + text.size)
+    size_t start = stretch->start, stop = start + stretch->text.size, used = 0;
+    while (used < run->span_count && run->spans[used].start < stop)
         used++;
     struct tokenizer_span *spans = ARENA_NEW(&run->cache->scratch, struct tokenizer_span, used);
     for (size_t i = 0; i < used; i++) {
-        spans[i].start = mark_border(&m, run->spans[i].start);
-        spans[i].end = mark_border(&m, run->spans[i].end);
+        size_t from = run->spans[i].start, until = run->spans[i].end;
+        spans[i].start = from > start ? from - start + 1 : 0;
+        spans[i].end = until > stop ? stop - start + 1 : until > start ? until - start + 1 : 0;
     }
     *count = used;
     return spans;
 }
 
-// Counts a normalized text as if it were the original one. If spans reach it, marks for spaces are
+// Counts a normalized text as if it were the original one. If spans reach it, a space before it is
 // all that changed.
 static void run_normalized(struct run *run, const struct stretch *stretch, struct text text,
                            bool reached)
 {
     struct run inner = { .t = run->t, .cache = run->cache, .text = text };
+    count_pending(run);
     if (reached)
-        inner.spans = mark_spans(run, stretch, text.size, &inner.span_count);
+        inner.spans = shift_spans(run, stretch, &inner.span_count);
     run_words(&inner, (struct stretch){ .text = text });
+    count_pending(&inner);
     run->count += inner.count;
     run->within += inner.within;
 }
@@ -369,7 +392,7 @@ static void run_spans(struct run *run, struct stretch stretch)
     struct stretch normal = tokenizer_normalize(run->t, run->cache, stretch, false);
     if (normal.text.at == stretch.text.at) {
         run_words(run, stretch);
-    } else if (!reached || run->t->marks_spaces) {
+    } else if (!reached || run->t->reads_spaces) {
         run_normalized(run, &stretch, normal.text, reached);
     } else {
         run->out = run->moved;
@@ -408,6 +431,7 @@ static void run_text(struct run *run, int flags)
     }
     if (from < run->text.size)
         run_stretch(run, from, run->text.size);
+    count_pending(run);
     for (int i = 0; flags & TOKENIZER_SPECIAL && i < t->after_count; i++)
         put_token(run, t->after[i], 0, 0);
     arena_rewind(&run->cache->scratch, run->cache->empty);

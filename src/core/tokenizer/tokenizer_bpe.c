@@ -91,12 +91,50 @@ static int32_t find_last(const struct tokenizer *t, struct text symbol)
                                      (struct text){ bytes, symbol.size + t->suffix.size });
 }
 
+// The symbol that a byte starts as if it is a character, or a part of one that no token has.
+static int32_t find_first(const struct tokenizer *t, int byte)
+{
+    char character = (char)byte;
+    if (t->byte_level)
+        return t->byte_ids[byte];
+    int32_t id = TOKENIZER_NONE;
+    if (byte < 0x80)
+        id = tokenizer_vocabulary_find(&t->vocabulary, t->reads_spaces && byte == ' '
+                                                           ? TEXT(TOKENIZER_MARK)
+                                                           : (struct text){ &character, 1 });
+    return id < 0 && t->byte_fallback ? t->byte_ids[byte] : id;
+}
+
+void tokenizer_choose_first(struct tokenizer *t, struct arena *arena)
+{
+    bool knows_all = t->model == MODEL_BPE && t->merges.count && !t->suffix.size;
+    for (int byte = 0; byte < 256; byte++) {
+        t->first_ids[byte] = t->model == MODEL_BPE ? find_first(t, byte) : TOKENIZER_NONE;
+        knows_all = knows_all && t->first_ids[byte] >= 0;
+    }
+    if (!knows_all)
+        return;
+    t->byte_ranks = arena_alloc(arena, sizeof(uint32_t) << 16);
+    for (int left = 0; left < 256; left++)
+        for (int right = 0; right < 256; right++)
+            t->byte_ranks[left << 8 | right] =
+                tokenizer_rank(&t->merges, t->first_ids[left], t->first_ids[right]);
+}
+
 static bool is_ascii(struct text word)
 {
     char any = 0;
     for (size_t i = 0; i < word.size; i++)
         any |= word.at[i];
     return !(any & 0x80);
+}
+
+static int32_t find_character(const struct tokenizer *t, struct text character)
+{
+    if (character.size == 1)
+        return t->first_ids[(unsigned char)*character.at];
+    return t->cuts && character.size < 4 ? tokenizer_character(t->cuts, character)
+                                         : tokenizer_vocabulary_find(&t->vocabulary, character);
 }
 
 static void put_characters(const struct tokenizer *t, struct symbols *s, struct text word)
@@ -113,9 +151,8 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
         else
             unicode_next(&at, end);
         struct text character = { start, (size_t)(at - start) };
-        int32_t id = t->suffix.size && at == end ? find_last(t, character)
-                     : t->byte_level             ? t->byte_ids[(unsigned char)*start]
-                                     : tokenizer_vocabulary_find(&t->vocabulary, character);
+        int32_t id =
+            t->suffix.size && at == end ? find_last(t, character) : find_character(t, character);
         if (id < 0) {
             put_unknown(t, s, character, &unknown);
             continue;
@@ -167,8 +204,12 @@ static inline size_t place_after(const struct lane *lane, size_t place)
 
 static inline struct asked ask(const struct tokenizer *t, struct lane *lane, size_t place)
 {
-    uint64_t pair = tokenizer_pair(lane->ids[place], lane->ids[place_after(lane, place)]);
+    static const uint64_t empty[MERGE_BUCKET] = { MERGE_EMPTY, MERGE_EMPTY, MERGE_EMPTY,
+                                                  MERGE_EMPTY };
+    int32_t left = lane->ids[place], right = lane->ids[place_after(lane, place)];
+    uint64_t pair = tokenizer_pair(left, right);
     const uint64_t *bucket = tokenizer_merges_bucket(&t->merges, pair);
+    bucket = left == GUARD || right == GUARD ? empty : bucket;
     __builtin_prefetch(bucket);
     lane->pairs[place] = PAIR_NONE;
     return (struct asked){ bucket, pair, place };
@@ -388,7 +429,7 @@ static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache
     struct symbols *all = &cache->symbols;
     struct symbols s = { all->ids + all->count, all->sizes + all->count, 0 };
     put_characters(t, &s, part);
-    bool plain = t->byte_ranks && s.count == part.size && !t->suffix.size;
+    bool plain = t->byte_ranks && s.count == part.size;
     const char *bytes = plain ? part.at : NULL;
     if (t->merges.count && s.count > BPE_BYTES)
         merge_long(t, cache, &s, bytes);
@@ -426,7 +467,7 @@ static void load(const struct tokenizer *t, struct lane *lane, struct text word)
     uint32_t sizes[PLACES];
     struct symbols s = { lane->ids + 1, sizes, 0 };
     put_characters(t, &s, word);
-    bool plain = t->byte_ranks && s.count == word.size && !t->suffix.size;
+    bool plain = t->byte_ranks && s.count == word.size;
     begin(t, lane, s.count, plain ? word.at : NULL);
 }
 

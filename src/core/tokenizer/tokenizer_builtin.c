@@ -36,8 +36,6 @@ static enum err add_merges(struct tokenizer *t, struct arena *arena, struct text
             return fail(ERR_BUG, "the built-in vocabulary has the same token twice, at merge %u",
                         rank);
         tokenizer_merges_add(&t->merges, arena, (struct merge){ left, right, rank, whole });
-        if (both.size == 2)
-            t->byte_ranks[left << 8 | right] = rank;
     }
     return OK;
 }
@@ -53,8 +51,6 @@ enum err tokenizer_builtin(struct tokenizer **out, struct arena *arena)
     tokenizer_vocabulary_init(&t->vocabulary, arena, 256 + file.size / 4);
     tokenizer_vocabulary_init(&t->special, arena, 0);
     tokenizer_merges_init(&t->merges, arena, file.size / 4);
-    t->byte_ranks = ARENA_NEW(arena, uint32_t, 1 << 16);
-    memset(t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);
     char *bytes = arena_alloc(arena, 256);
     for (int byte = 0; byte < 256; byte++) {
         bytes[byte] = (char)byte;

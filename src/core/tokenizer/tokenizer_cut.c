@@ -23,19 +23,20 @@
 
 #include <string.h>
 
-enum { CODES = 1 << 16 };
+enum { CODES = 1 << 16, SPACE_MARK = 0xE29681 };
 
 // A character of two or three bytes as one token.
 struct made {
     int32_t id;    // TOKENIZER_NONE if it is not made, or after others
-    uint32_t rank; // the highest of the merges that make it
+    uint32_t rank; // the highest of the merges that make it; 0 if tokens are made of characters
 };
 
 struct cuts {
     uint64_t pairs[1 << 14];  // bits, by hash
     uint64_t partial[256][4]; // bit b of a: a token with half a character has byte b after byte a
     uint32_t (*halves)[256];  // the lowest rank of these tokens
-    struct made *made;        // by code; NULL if tokens are made of characters
+    struct made *made;        // by code
+    bool reads_spaces;        // as the mark
 };
 
 static uint32_t hash_pair(uint32_t left, uint32_t right)
@@ -136,14 +137,23 @@ static inline struct character character_at(const char *at, const char *end)
     return (struct character){ 0 };
 }
 
+// The same as tokens have it: a space may stand for the mark.
+static inline struct character symbol_at(const struct cuts *cuts, const char *at, const char *end)
+{
+    struct character here = character_at(at, end);
+    if (cuts->reads_spaces && here.bytes == ' ')
+        here.bytes = SPACE_MARK;
+    return here;
+}
+
 // Bytes that are not UTF-8 are no characters: a token may have any of them side by side.
 const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end)
 {
-    struct character left = character_at(at, end), right;
+    struct character left = symbol_at(cuts, at, end), right;
     for (at += left.size ? left.size : 1; at < end;
          at += right.size ? right.size : 1, left = right) {
-        right = character_at(at, end);
-        if (!left.size || !right.size || left.size + right.size == 2 ||
+        right = symbol_at(cuts, at, end);
+        if (!left.size || !right.size || (left.bytes | right.bytes) < 0x80 ||
             has_pair(cuts, left.bytes, right.bytes))
             continue;
         if (!is_partial(cuts, at[-1], *at) ||
@@ -174,6 +184,12 @@ static bool holds(const struct cuts *cuts, const char *border, uint32_t rank)
 {
     return !is_partial(cuts, border[-1], *border) ||
            cuts->halves[(unsigned char)border[-1]][(unsigned char)*border] > rank;
+}
+
+int32_t tokenizer_character(const struct cuts *cuts, struct text character)
+{
+    uint32_t size = character_at(character.at, character.at + character.size).size;
+    return cuts->made[size == character.size ? code_of(character.at, size) : 0].id;
 }
 
 size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
@@ -229,7 +245,9 @@ static void find_made(const struct tokenizer *t, struct cuts *cuts)
         struct text token = t->vocabulary.tokens[id];
         uint32_t size = token.size > 1 ? character_at(token.at, token.at + token.size).size : 0;
         uint32_t code = size == token.size ? code_of(token.at, size) : 0;
-        uint32_t rank = code ? rank_of_character(t, token, id) : TOKENIZER_NO_RANK;
+        uint32_t rank = !code           ? TOKENIZER_NO_RANK
+                        : t->byte_level ? rank_of_character(t, token, id)
+                                        : 0;
         if (rank != TOKENIZER_NO_RANK)
             cuts->made[code] = (struct made){ id, rank };
     }
@@ -258,6 +276,7 @@ void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
         return;
     struct arena scratch = { 0 };
     struct cuts *cuts = ARENA_NEW(arena, struct cuts, 1);
+    cuts->reads_spaces = t->reads_spaces;
     int32_t size = t->vocabulary.size;
     uint32_t *ranks = ARENA_NEW(&scratch, uint32_t, (size_t)size); // the lowest that makes a token
     memset(ranks, 0xFF, (size_t)size * sizeof *ranks);
@@ -267,12 +286,10 @@ void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
     memset(cuts->halves, 0xFF, 256 * sizeof *cuts->halves);
     for (int32_t id = 0; id < size; id++)
         add_token(cuts, t->vocabulary.tokens[id], ranks[id]);
-    if (t->byte_level) {
-        cuts->made = ARENA_NEW(arena, struct made, CODES);
-        find_made(t, cuts);
-        for (int32_t id = 0; id < size; id++)
-            drop_late(cuts, t->vocabulary.tokens[id], ranks[id]);
-    }
+    cuts->made = ARENA_NEW(arena, struct made, CODES);
+    find_made(t, cuts);
+    for (int32_t id = 0; t->byte_level && id < size; id++)
+        drop_late(cuts, t->vocabulary.tokens[id], ranks[id]);
     t->cuts = cuts;
     arena_release(&scratch);
 }

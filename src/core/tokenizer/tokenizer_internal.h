@@ -7,7 +7,8 @@
 //     tokenizer_added.c       [<s>] "Hello world"      cuts the text at added tokens
 //     tokenizer_normal.c      "Hello world"            normalizes each stretch between them
 //     tokenizer_scan.c        "Hello" " world"         cuts a stretch into words; scanners for the
-//                                                      patterns that most models use
+//                                                      patterns that most models use, which
+//                                                      tokenizer_choose.c finds in the file
 //     tokenizer_split.c                                the same for all other pre-tokenizers
 //     tokenizer_cache.c       " world": 1 token        looks up words seen before
 //     tokenizer_cut.c                                  cuts long words where no token can cross
@@ -77,12 +78,12 @@ struct merge {
 struct merges {
     uint64_t *slots; // left, right and rank, 21 bits each; all bits set if empty
     size_t mask, used;
-    uint64_t *filter; // bits, by hash: 0 if no pair of the hash merges
-    int32_t *wholes;  // result of a merge, by rank
+    int32_t *wholes; // result of a merge, by rank
     size_t room;
     uint32_t count; // largest rank plus one
 };
 #define TOKENIZER_NO_RANK UINT32_MAX
+#define TOKENIZER_MARK "\xE2\x96\x81" // ▁, which SentencePiece writes for a space
 enum { SUFFIX_BYTES = 16 };
 
 void tokenizer_merges_init(struct merges *m, struct arena *arena, size_t expected);
@@ -93,10 +94,9 @@ void tokenizer_merges_add(struct merges *m, struct arena *arena, struct merge me
 void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct merge *list,
                            size_t count);
 void tokenizer_merges_whole(struct merges *m, struct arena *arena, struct merge merge);
-void tokenizer_merges_finish(struct merges *m, struct arena *arena); // builds the filter
 
 // A pair is in the first free slot from its bucket on. A bucket is part of a cache line.
-enum { MERGE_BITS = 21, MERGE_BUCKET = 4, FILTER_BITS = 4 }; // bits of the filter for each slot
+enum { MERGE_BITS = 21, MERGE_BUCKET = 4 };
 #define MERGE_EMPTY UINT64_MAX
 
 static inline uint64_t tokenizer_pair(int32_t left, int32_t right)
@@ -115,21 +115,9 @@ static inline size_t tokenizer_merge_slot(const struct merges *m, uint64_t hash)
     return (size_t)(hash >> 8) & m->mask & ~(size_t)(MERGE_BUCKET - 1);
 }
 
-static inline size_t tokenizer_merge_filter(const struct merges *m, uint64_t hash)
-{
-    return (size_t)(hash >> 6) & ((m->mask + 1) * FILTER_BITS - 1);
-}
-
-// The first bucket of a pair. Most pairs never merge, as the filter tells, which fits into the
-// processor's cache: theirs is an empty bucket there.
 static inline const uint64_t *tokenizer_merges_bucket(const struct merges *m, uint64_t pair)
 {
-    static const uint64_t empty[MERGE_BUCKET] = { MERGE_EMPTY, MERGE_EMPTY, MERGE_EMPTY,
-                                                  MERGE_EMPTY };
-    uint64_t hash = tokenizer_hash_pair(pair);
-    size_t bit = tokenizer_merge_filter(m, hash);
-    const uint64_t *bucket = &m->slots[tokenizer_merge_slot(m, hash)];
-    return m->filter[bit / 64] >> bit % 64 & 1 ? bucket : empty;
+    return &m->slots[tokenizer_merge_slot(m, tokenizer_hash_pair(pair))];
 }
 
 // TOKENIZER_NO_RANK if the pair does not merge. A bucket is compared at once, without a branch that
@@ -269,9 +257,11 @@ struct tokenizer {
     bool keeps_first_space; // of the first token, if trims_places
     int32_t unknown;        // id of the unknown token, or -1
     int32_t byte_ids[256];  // token of a single byte, or of <0xNN>; -1 if missing
+    int32_t first_ids[256]; // BPE: the symbol that a byte starts as; -1 if it is no symbol
     struct vocabulary vocabulary;
     struct merges merges;
-    uint32_t *byte_ranks; // rank of a pair of bytes, by left << 8 | right; UINT32_MAX if none
+    uint32_t *byte_ranks; // rank of two bytes that are symbols, by left << 8 | right; UINT32_MAX if
+                          // none. NULL if not every byte can be a symbol
     struct unigram *unigram;
     struct text continuing; // WordPiece's "##"; BPE's, too
     struct text suffix;     // BPE: of the last symbol of a word, "</w>"
@@ -283,12 +273,13 @@ struct tokenizer {
     struct normal_step normal_steps[TOKENIZER_STEPS];
     int normal_count;
     bool marks_spaces; // the steps only replace spaces by ▁, and may prepend one
+    bool reads_spaces; // a space in a word is read as ▁, so that they need not be replaced
     struct split_step split_steps[TOKENIZER_STEPS];
     int split_count;
     bool needs_places; // whether a mark is prepended depends on a word's place in the text
     enum scan_kind scan;
-    struct cuts *cuts;     // where long words can be cut; NULL if nowhere
-    uint64_t (*joined)[4]; // SCAN_WHOLE: bit b of joined[a]: a token contains byte b after a
+    struct cuts *cuts;       // where long words can be cut; NULL if nowhere
+    uint8_t (*borders)[256]; // SCAN_WHOLE: 1 at [b][a] if no token contains byte b after a
 
     int32_t *before, *after; // tokens added by the post-processor
     int before_count, after_count;
@@ -327,7 +318,8 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena); // after re
 void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uint32_t *ranks);
 void tokenizer_choose_normal(struct tokenizer *t);
 void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena);
-void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena); // after the scanner
+void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena);  // after the scanner
+void tokenizer_choose_first(struct tokenizer *t, struct arena *arena); // after the scanner
 
 // --- while running -----------------------------------------------------------
 
@@ -411,7 +403,9 @@ struct text tokenizer_charsmap_character(const struct normal_step *step, struct 
 struct stretch tokenizer_normalize(const struct tokenizer *t, struct tokenizer_cache *cache,
                                    struct stretch in, bool places);
 
-// Fills spans with the words from *at on, relative to base, until they are full or the text ends.
+enum { SCAN_WINDOW = 64, SCAN_UNROLLED = 8, SCAN_ROOM = SCAN_WINDOW + SCAN_UNROLLED };
+// Fills spans with the words from *at on, relative to base, until the text ends or there is room
+// for fewer than SCAN_ROOM.
 size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
                       const char **at, const char *end, struct span *spans, size_t room);
 size_t tokenizer_split(const struct tokenizer *t, struct tokenizer_cache *cache,
@@ -436,6 +430,8 @@ const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *e
 // their number. For tokens made of bytes; bytes are their ids.
 size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,
                             int32_t *ids, uint32_t *sizes);
+// The token of a character of two or three bytes, or TOKENIZER_NONE. For tokens made of characters.
+int32_t tokenizer_character(const struct cuts *cuts, struct text character);
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word);
 void tokenizer_wordpiece(const struct tokenizer *t, struct tokenizer_cache *cache,
                          struct text word);

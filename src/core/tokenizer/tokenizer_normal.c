@@ -316,7 +316,7 @@ static struct stretch apply(const struct normal_step *step, struct tokenizer_cac
 
 // --- SentencePiece's space marks --------------------------------------
 
-static const struct text space_mark = { "\xE2\x96\x81", 3 }; // ▁
+static const struct text space_mark = { TOKENIZER_MARK, sizeof TOKENIZER_MARK - 1 };
 
 void tokenizer_choose_normal(struct tokenizer *t)
 {
@@ -365,9 +365,21 @@ static struct stretch mark_spaces(const struct tokenizer *t, struct tokenizer_ca
     return (struct stretch){ { start, (size_t)(to - start) }, NULL, in.start };
 }
 
+// The only other step beside the marks for spaces is one before the text.
+static struct stretch prepend_space(struct tokenizer_cache *cache, struct stretch in)
+{
+    char *start = tokenizer_room(cache, &cache->normal, in.text.size + 1);
+    *start = ' ';
+    memcpy(start + 1, in.text.at, in.text.size);
+    return (struct stretch){ { start, in.text.size + 1 }, NULL, in.start };
+}
+
 struct stretch tokenizer_normalize(const struct tokenizer *t, struct tokenizer_cache *cache,
                                    struct stretch in, bool places)
 {
+    bool prepends = t->normal_count > 1 && in.text.size;
+    if (t->reads_spaces && !(prepends && places))
+        return prepends ? prepend_space(cache, in) : in;
     if (t->marks_spaces && !places)
         return mark_spaces(t, cache, in);
     for (int i = 0; i < t->normal_count; i++)

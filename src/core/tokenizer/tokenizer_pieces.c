@@ -279,7 +279,7 @@ static void add_specials(struct tokenizer *t, struct arena *arena, const struct 
 static enum err add_steps(struct tokenizer *t, struct arena *arena, const struct model *model,
                           const char *name)
 {
-    const struct text mark = TEXT("\xE2\x96\x81");
+    const struct text mark = TEXT(TOKENIZER_MARK);
     struct normal_step *step = t->normal_steps;
     if (model->charsmap.size) {
         char *map = arena_copy(arena, model->charsmap.at, model->charsmap.size);

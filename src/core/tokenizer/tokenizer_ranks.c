@@ -133,10 +133,6 @@ void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uin
 {
     const struct vocabulary *v = &t->vocabulary;
     tokenizer_merges_init(&t->merges, arena, (size_t)v->count * 3);
-    if (t->byte_level) {
-        t->byte_ranks = ARENA_NEW(arena, uint32_t, 1 << 16);
-        memset(t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);
-    }
     for (int32_t id = 0; id < v->size; id++) {
         struct text token = v->tokens[id];
         uint32_t rank = ranks ? ranks[id] : (uint32_t)id;
@@ -151,8 +147,6 @@ void tokenizer_derive_merges(struct tokenizer *t, struct arena *arena, const uin
             if (right < 0)
                 continue;
             tokenizer_merges_add(&t->merges, arena, (struct merge){ left, right, rank, id });
-            if (t->byte_level && token.size == 2)
-                t->byte_ranks[(unsigned char)token.at[0] << 8 | (unsigned char)token.at[1]] = rank;
         }
     }
 }

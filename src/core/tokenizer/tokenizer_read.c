@@ -179,13 +179,8 @@ static enum err add_merges(struct reading *r, struct merge_batch *batch)
     }
     if (batch->count)
         batch->expected = batch->items[batch->count - 1].merge.whole + 1;
-    for (int i = 0; i < batch->count; i++) {
-        struct text both = batch->items[i].parts[2];
+    for (int i = 0; i < batch->count; i++)
         keep_merge(r, batch, batch->items[i].merge);
-        if (r->t->byte_level && both.size == 2)
-            r->t->byte_ranks[(unsigned char)both.at[0] << 8 | (unsigned char)both.at[1]] =
-                batch->items[i].merge.rank;
-    }
     batch->count = 0;
     batch->used = 0;
     return OK;
@@ -263,10 +258,6 @@ static enum err read_merge(struct reading *r, struct json_reader *in, struct tex
 static enum err read_merges(struct reading *r, struct json_reader *in)
 {
     r->t->merges = (struct merges){ 0 };
-    if (r->t->byte_level) {
-        r->t->byte_ranks = ARENA_NEW(r->arena, uint32_t, 1 << 16);
-        memset(r->t->byte_ranks, 0xFF, sizeof(uint32_t) << 16);
-    }
     struct merge_batch *batch = ARENA_NEW(r->scratch, struct merge_batch, 1);
     json_array(in);
     for (uint32_t rank = 0; json_item(in); rank++) {
@@ -543,7 +534,6 @@ enum err tokenizer_read_json(struct tokenizer *t, struct arena *arena, struct te
 
 enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
 {
-    tokenizer_merges_finish(&t->merges, arena);
     TRY(tokenizer_added_build(&t->raw, arena));
     TRY(tokenizer_added_build(&t->normal, arena));
     tokenizer_choose_normal(t);
@@ -551,6 +541,7 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
         t->needs_places |= t->split_steps[i].prepend == 1 && (i || t->normal_count);
     tokenizer_choose_scan(t, arena);
     tokenizer_choose_cuts(t, arena);
+    tokenizer_choose_first(t, arena);
     return OK;
 }
 

@@ -328,6 +328,7 @@ struct window {
     uint64_t spaces;
     uint64_t digits;
     uint64_t symbols; // of ASCII, except the apostrophe
+    uint64_t newlines, tabs, slashes;
 };
 
 // Gathers the lowest bits of eight bytes.
@@ -348,9 +349,12 @@ static inline struct window read_window(const char *at, size_t left)
         uint8_t letter = (uint8_t)((c | 32) - 'a') < 26, upper = (uint8_t)(c - 'A') < 26;
         uint8_t digit = (uint8_t)(c - '0') < 10, visible = (uint8_t)(c - '!') < '~' - '!' + 1;
         uint8_t symbol = visible & ~letter & ~digit & (c != '\'');
-        flags[i] = (uint8_t)(letter | upper << 1 | (c == ' ') << 2 | digit << 3 | symbol << 4);
+        uint8_t newline = (c == '\n') | (c == '\r');
+        flags[i] = (uint8_t)(letter | upper << 1 | (c == ' ') << 2 | digit << 3 | symbol << 4 |
+                             newline << 5 | (c == '\t') << 6 | (c == '/') << 7);
     }
     struct window w = { 0 };
+    uint64_t any = 0;
     for (int i = 0; i < 64; i += 8) {
         uint64_t word;
         memcpy(&word, flags + i, 8);
@@ -359,6 +363,15 @@ static inline struct window read_window(const char *at, size_t left)
         w.spaces |= gather(word >> 2) << i;
         w.digits |= gather(word >> 3) << i;
         w.symbols |= gather(word >> 4) << i;
+        any |= word;
+    }
+    const uint64_t lines = UINT64_C(0x6060606060606060); // newlines and tabs: rare in prose
+    for (int i = 0; any & lines && i < 64; i += 8) {
+        uint64_t word;
+        memcpy(&word, flags + i, 8);
+        w.newlines |= gather(word >> 5) << i;
+        w.tabs |= gather(word >> 6) << i;
+        w.slashes |= gather(word >> 7) << i;
     }
     return w;
 }
@@ -433,7 +446,45 @@ struct manner {
     bool symbols_lead; // letters: "-known" is a word
     bool cased;        // a capital after a small letter begins a word
     int digits;        // most digits in a word, 3 or 1; 0: use the one-word scanner
+    bool lines;        // newlines end symbols, or white space before them
+    bool slashes;      // slashes after these newlines belong to the symbols
 };
+
+// Blanks after a newline are a word of their own, unless another newline follows them: then the
+// one-word scanner decides. A run that reaches the end of the window may go on after it.
+static inline void find_indents(uint64_t newlines, uint64_t blanks, uint64_t known, bool last,
+                                uint64_t *sure, uint64_t *odd)
+{
+    uint64_t indents = blanks & newlines << 1, after = (blanks + indents) & ~blanks, gaps = ~blanks;
+    uint64_t ending = last ? UINT64_MAX : gaps ? UINT64_MAX >> __builtin_clzll(gaps) : 0;
+    if (after & ~known)
+        *odd |= indents;
+    else
+        *sure |= indents & ending;
+}
+
+// The borders of white space that is more than a space before a word. A run of it begins a word,
+// and its last character leads the next word if the pattern lets it. By lines, newlines after
+// symbols belong to the symbols. solid: letters, symbols and digits, as far as find_borders()
+// decides them.
+static inline void find_white(const struct window *w, struct manner manner, uint64_t solid,
+                              size_t left, struct borders *b)
+{
+    uint64_t blanks = w->spaces | w->tabs, white = blanks | w->newlines;
+    uint64_t end = left < 64 ? UINT64_C(1) << left : 0;
+    uint64_t numbers = blanks & blanks << 1 & w->digits >> 1; // the last blank before a digit
+    uint64_t attached = manner.lines ? w->newlines & w->symbols << 1 : 0;
+    uint64_t odd = (white & ~((solid | white | end) >> 1)) | numbers;
+    uint64_t sure = white & solid << 1 & ~attached;
+    sure |= (manner.lines ? blanks : white) & solid >> 1;
+    sure |= solid & w->newlines << 1;
+    sure |= (manner.lines ? solid & ~w->letters : solid) & w->tabs << 1; // a tab leads only letters
+    if (manner.lines)
+        find_indents(w->newlines, blanks, solid | end, left < 64, &sure, &odd);
+    uint64_t joined = manner.slashes ? (w->newlines + attached) & ~w->newlines & w->slashes : 0;
+    b->sure = (b->sure | sure) & ~numbers & ~joined;
+    b->odd = (b->odd & ~white) | odd | joined;
+}
 
 // In all patterns a space before a letter or a symbol begins a word. If digits are words of their
 // own, so does a space before a digit, and the digit itself. A symbol after a letter or a digit
@@ -451,11 +502,14 @@ static inline struct borders find_borders(const struct window *w, struct manner 
     uint64_t odd = ~(plain | w->symbols | sure);
     if (manner.digits == 3)
         odd |= more & more << 2; // the fourth and later
+    struct borders white = { .sure = sure, .odd = odd };
+    if (w->newlines | w->tabs | (w->spaces & w->spaces << 1))
+        find_white(w, manner, plain | w->symbols, left, &white);
     // The last byte is undecided, unless the text ends here.
     uint64_t valid = (UINT64_C(1) << (left < 63 ? left : 63)) - 1;
     return (struct borders){
-        .sure = (sure & valid) | (left < 64 ? UINT64_C(1) << left : 0),
-        .odd = odd & valid,
+        .sure = (white.sure & valid) | (left < 64 ? UINT64_C(1) << left : 0),
+        .odd = white.odd & valid,
         .middles = w->symbols & ~first & valid,
         .breaks = manner.cased ? w->uppers & (w->letters & ~w->uppers) << 1 & valid : 0,
     };
@@ -468,14 +522,12 @@ static inline uint64_t from_bit(size_t bit)
 
 // Writes adjacent words, given the bits of their ends. Always writes eight at once, so that there
 // is no branch on their number; the surplus is overwritten later.
-enum { UNROLLED = 8 };
-
 static inline struct span *put_words(struct span *span, uint32_t from, size_t place, uint64_t ends)
 {
     struct span *after = span + __builtin_popcountll(ends);
     uint32_t start = from + (uint32_t)place;
     do {
-        for (int i = 0; i < UNROLLED; i++, ends &= ends - 1) {
+        for (int i = 0; i < SCAN_UNROLLED; i++, ends &= ends - 1) {
             span->start = start;
             start = from + (uint32_t)__builtin_ctzll(ends | UINT64_C(1) << 63);
             span++->end = start;
@@ -523,7 +575,7 @@ static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s
 {
     struct span *span = spans, *full = spans + room;
     const char *start = *at, *end = s->end;
-    while (start < end && full - span >= 64 + UNROLLED) {
+    while (start < end && full - span >= SCAN_ROOM) {
         struct window window = read_window(start, (size_t)(end - start));
         struct borders borders = find_borders(&window, manner, (size_t)(end - start));
         uint32_t from = (uint32_t)(start - base);
@@ -540,61 +592,52 @@ static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s
 
 // --- text without a pre-tokenizer --------------------------------------------
 
-// The symbol at `at`: a byte, or MARK for the three bytes of ▁.
-enum { MARK = 0xFF };
-
-static inline unsigned next_symbol(const char **at, const char *end)
+// A word begins where t->borders says that no token has a byte after the one before it. Bit i is
+// set if one begins at byte i, or the text ends there; bit 0 is not.
+static inline uint64_t whole_borders(const struct tokenizer *t, const char *at, size_t left)
 {
-    const char *s = *at;
-    if ((unsigned char)*s == 0xE2 && end - s > 2 && (unsigned char)s[1] == 0x96 &&
-        (unsigned char)s[2] == 0x81) {
-        *at = s + 3;
-        return MARK;
+    uint8_t rest[SCAN_WINDOW] = { 0 };
+    const uint8_t *bytes = (const uint8_t *)at;
+    if (left < SCAN_WINDOW)
+        bytes = memcpy(rest, at, left);
+    uint64_t sure = 0;
+    for (int i = 0; i < SCAN_WINDOW; i += 8) {
+        uint64_t flags = 0;
+        for (int k = 0; k < 8; k++)
+            flags |= (uint64_t)t->borders[bytes[i + k]][bytes[i + k - (i + k > 0)]] << 8 * k;
+        sure |= gather(flags) << i;
     }
-    ++*at;
-    return (unsigned char)*s;
+    uint64_t valid = left < SCAN_WINDOW ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+    return (sure & valid & ~UINT64_C(1)) | (left < SCAN_WINDOW ? UINT64_C(1) << left : 0);
 }
 
-static void find_joined(struct tokenizer *t)
+static const char *word_whole(const struct tokenizer *t, const char *at, const char *end)
 {
-    const struct vocabulary *v = &t->vocabulary;
-    for (int32_t id = 0; id < v->size; id++) {
-        const char *at = v->tokens[id].at, *end = at + v->tokens[id].size;
-        if (at == end)
-            continue;
-        for (unsigned last = next_symbol(&at, end); at < end;) {
-            unsigned symbol = next_symbol(&at, end);
-            t->joined[last][symbol >> 6] |= UINT64_C(1) << (symbol & 63);
-            last = symbol;
-        }
-    }
+    while (++at < end && !t->borders[(unsigned char)*at][(unsigned char)at[-1]])
+        ;
+    return at;
 }
 
-// Two adjacent characters that no token contains side by side can never merge, so cutting between
-// them changes no token. Characters are never split.
 static size_t scan_whole(const struct tokenizer *t, const char *base, const char **at,
                          const char *end, struct span *spans, size_t room)
 {
-    size_t count = 0;
-    const char *word = *at, *next = word;
-    unsigned last = next_symbol(&next, end);
-    while (count < room && word < end) {
-        const char *stop = end;
-        while (next < end) {
-            const char *here = next;
-            unsigned symbol = next_symbol(&next, end);
-            bool joined = t->joined[last][symbol >> 6] >> (symbol & 63) & 1;
-            last = symbol;
-            if (!joined && (symbol & 0xC0) != 0x80) {
-                stop = here;
-                break;
-            }
+    struct span *span = spans, *full = spans + room;
+    const char *start = *at;
+    while (start < end && full - span >= SCAN_ROOM) {
+        uint64_t ends = whole_borders(t, start, (size_t)(end - start));
+        uint32_t from = (uint32_t)(start - base);
+        size_t place;
+        if (ends) {
+            span = put_words(span, from, 0, ends);
+            place = SCAN_WINDOW - 1 - (size_t)__builtin_clzll(ends);
+        } else {
+            place = (size_t)(word_whole(t, start, end) - start);
+            *span++ = (struct span){ from, from + (uint32_t)place };
         }
-        spans[count++] = (struct span){ (uint32_t)(word - base), (uint32_t)(stop - base) };
-        word = stop;
+        start += place;
     }
-    *at = word;
-    return count;
+    *at = start;
+    return (size_t)(span - spans);
 }
 
 size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, const char *base,
@@ -604,111 +647,29 @@ size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, 
     switch (t->scan) {
     case SCAN_GPT2:
     case SCAN_GPT2_DIGITS: return scan_words(&s, (struct manner){ 0 }, base, at, spans, room);
-    case SCAN_CL100K:
-        return scan_words(&s, (struct manner){ true, false, 3 }, base, at, spans, room);
-    case SCAN_CL100K_1:
-        return scan_words(&s, (struct manner){ true, false, 1 }, base, at, spans, room);
-    case SCAN_O200K: return scan_words(&s, (struct manner){ true, true, 3 }, base, at, spans, room);
-    case SCAN_TEKKEN:
-        return scan_words(&s, (struct manner){ true, true, 1 }, base, at, spans, room);
     case SCAN_DEEPSEEK:
-        return scan_words(&s, (struct manner){ true, false, 3 }, base, at, spans, room);
+    case SCAN_CL100K: {
+        const struct manner manner = { .symbols_lead = true, .digits = 3, .lines = true };
+        return scan_words(&s, manner, base, at, spans, room);
+    }
+    case SCAN_CL100K_1: {
+        const struct manner manner = { .symbols_lead = true, .digits = 1, .lines = true };
+        return scan_words(&s, manner, base, at, spans, room);
+    }
+    case SCAN_O200K: {
+        const struct manner manner = {
+            .symbols_lead = true, .cased = true, .digits = 3, .lines = true, .slashes = true
+        };
+        return scan_words(&s, manner, base, at, spans, room);
+    }
+    case SCAN_TEKKEN: {
+        const struct manner manner = {
+            .symbols_lead = true, .cased = true, .digits = 1, .lines = true, .slashes = true
+        };
+        return scan_words(&s, manner, base, at, spans, room);
+    }
     case SCAN_WHOLE: return scan_whole(t, base, at, end, spans, room);
     case SCAN_NONE: break;
     }
     return 0;
-}
-
-// --- choosing a scanner ------------------------------------------------------
-
-#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-#define CL100K_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
-#define LEAD "[^\\r\\n\\p{L}\\p{N}]?"
-#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define O200K_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
-static const struct {
-    const char *source;
-    enum scan_kind scan;
-} known_patterns[] = {
-    { LEAD UPPER "*" LOWER "+" CONTRACTIONS "?|" LEAD UPPER "+" LOWER "*" CONTRACTIONS
-                 "?|\\p{N}{1,3}" O200K_TAIL,
-      SCAN_O200K },
-    { LEAD UPPER "*" LOWER "+|" LEAD UPPER "+" LOWER "*|\\p{N}" O200K_TAIL, SCAN_TEKKEN },
-    { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}" CL100K_TAIL, SCAN_CL100K },
-    { CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" CL100K_TAIL, SCAN_CL100K_1 },
-};
-
-// A pattern that matches everywhere gives the same words whether matches are isolated or inverted
-// and removed.
-static bool keeps_matches(const struct split_step *step)
-{
-    return (step->behavior == SPLIT_ISOLATED && !step->inverted) ||
-           (step->behavior == SPLIT_REMOVED && step->inverted);
-}
-
-// SentencePiece-style: the whole text is one word, or is cut at spaces, which normalization
-// removed.
-static bool is_whole(const struct tokenizer *t)
-{
-    const struct split_step *step = t->split_steps;
-    bool cuts_nothing = t->split_count == 1 && t->marks_spaces && step->kind == SPLIT_PATTERN &&
-                        !step->pattern && text_is(step->literal, " ");
-    bool knows_all = t->byte_fallback;
-    for (int byte = 0; byte < 256; byte++)
-        knows_all = knows_all && t->byte_ids[byte] >= 0;
-    if (t->fuses_unknown && !knows_all)
-        return false; // adjacent unknown characters become one token
-    return t->model == MODEL_BPE && !t->byte_level && !t->ignores_merges && !t->suffix.size &&
-           (!t->split_count || cuts_nothing) &&
-           tokenizer_vocabulary_find(&t->vocabulary, TEXT("\xE2\x96\x81")) >= 0;
-}
-
-#define DEEPSEEK_REST                                                                  \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?" \
-    "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
-
-// The four steps of DeepSeek V3.
-static bool is_deepseek(const struct tokenizer *t)
-{
-    static const char *const sources[] = {
-        "\\p{N}{1,3}",
-        "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
-        DEEPSEEK_REST,
-    };
-    bool same = t->split_count == 4 && !t->split_steps[3].splits;
-    for (int i = 0; same && i < 3; i++) {
-        const struct split_step *step = &t->split_steps[i];
-        same = step->kind == SPLIT_PATTERN && step->pattern && !step->inverted &&
-               step->behavior == SPLIT_ISOLATED && text_is(step->literal, sources[i]);
-    }
-    return same;
-}
-
-void tokenizer_choose_scan(struct tokenizer *t, struct arena *arena)
-{
-    const struct split_step *steps = t->split_steps;
-    if (is_whole(t)) {
-        t->joined = arena_alloc(arena, 256 * sizeof *t->joined);
-        find_joined(t);
-        t->scan = SCAN_WHOLE;
-        return;
-    }
-    if (!t->split_count || steps[t->split_count - 1].kind != SPLIT_BYTE_LEVEL ||
-        steps[t->split_count - 1].prefix_space)
-        return;
-    if (is_deepseek(t))
-        t->scan = SCAN_DEEPSEEK;
-    if (t->split_count == 1 && steps[0].splits)
-        t->scan = SCAN_GPT2;
-    if (t->split_count == 2 && steps[0].kind == SPLIT_DIGITS && steps[0].each && steps[1].splits)
-        t->scan = SCAN_GPT2_DIGITS;
-    if (t->split_count != 2 || steps[0].kind != SPLIT_PATTERN || !steps[0].pattern ||
-        steps[1].splits || !keeps_matches(&steps[0]))
-        return;
-    for (size_t i = 0; i < sizeof known_patterns / sizeof *known_patterns; i++)
-        if (text_is(steps[0].literal, known_patterns[i].source))
-            t->scan = known_patterns[i].scan;
 }

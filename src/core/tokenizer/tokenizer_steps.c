@@ -146,7 +146,7 @@ static enum err read_metaspace(struct split_step *step, struct arena *arena,
 {
     struct text scheme = json_get_text(value, "prepend_scheme");
     struct text mark = json_get_text(value, "replacement");
-    step->literal = own(arena, mark.at ? mark : TEXT("\xE2\x96\x81"));
+    step->literal = own(arena, mark.at ? mark : TEXT(TOKENIZER_MARK));
     step->splits = json_get_bool(value, "split", true);
     step->prepend = json_get_bool(value, "add_prefix_space", true) ? 2 : 0;
     if (text_is(scheme, "never"))

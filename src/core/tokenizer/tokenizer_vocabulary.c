@@ -217,15 +217,3 @@ void tokenizer_merges_fill(struct merges *m, struct arena *scratch, const struct
     for (size_t i = 0; i < count; i++)
         put(m, sorted[i] >> MERGE_BITS, sorted[i] & RANK_MASK);
 }
-
-void tokenizer_merges_finish(struct merges *m, struct arena *arena)
-{
-    if (!m->slots)
-        return;
-    m->filter = ARENA_NEW(arena, uint64_t, (m->mask + 1) * FILTER_BITS / 64);
-    for (size_t i = 0; i <= m->mask; i++)
-        if (m->slots[i] != MERGE_EMPTY) {
-            size_t bit = tokenizer_merge_filter(m, tokenizer_hash_pair(m->slots[i] >> MERGE_BITS));
-            m->filter[bit / 64] |= UINT64_C(1) << bit % 64;
-        }
-}

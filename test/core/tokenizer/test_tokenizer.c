@@ -103,6 +103,7 @@ TEST(scanners_cut_as_their_patterns_do)
             continue;
         slow = *fast;
         slow.scan = SCAN_NONE;
+        slow.reads_spaces = false;
         struct tokenizer_cache *a = tokenizer_cache_init(fast), *b = tokenizer_cache_init(&slow);
         for (size_t k = 0; k < strings.count; k++) {
             struct tokens left = { .arena = &test_arena }, right = { .arena = &test_arena };
@@ -189,6 +190,46 @@ TEST(scanners_cut_random_texts_as_the_patterns_do)
             CHECK(count == wanted);
         }
         tokenizer_cache_release(cache);
+    }
+}
+
+// Spaces, marks, and runs of both, between letters that merge with them.
+static struct text spaced_text(struct rng *rng)
+{
+    static const char *const pieces[] = {
+        " ",        TOKENIZER_MARK, "t",    "the", "\n", "<", "e", ".",
+        "\xC3\xA9", "\xE4\xB8\xAD", "\xE2", "12"
+    };
+    struct out out = { .arena = &test_arena };
+    for (uint64_t left = rng_below(rng, 90); left; left--) {
+        const char *piece = pieces[rng_below(rng, sizeof pieces / sizeof *pieces)];
+        for (uint64_t times = rng_below(rng, 4) ? 1 : rng_below(rng, 30); times; times--)
+            out_put(&out, "%s", piece);
+    }
+    return out_view(&out);
+}
+
+TEST(spaces_read_as_marks_have_the_tokens_of_replaced_ones)
+{
+    static const char *const names[] = { "llama2", "gemma" };
+    struct rng rng = rng_seeded(11);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tokenizer *t = read_fixture(names[i]), replacing = *t;
+        CHECK(t->reads_spaces);
+        replacing.reads_spaces = false;
+        replacing.scan = SCAN_NONE;
+        replacing.cuts = NULL;
+        struct tokenizer_cache *a = tokenizer_cache_init(t), *b = tokenizer_cache_init(&replacing);
+        for (int k = 0; k < 500; k++) {
+            struct text text = spaced_text(&rng);
+            struct tokens read = { .arena = &test_arena }, replaced = { .arena = &test_arena };
+            tokenizer_encode(t, a, text, 0, &read);
+            tokenizer_encode(&replacing, b, text, 0, &replaced);
+            CHECK(!strcmp(spell(&read), spell(&replaced)));
+            CHECK(tokenizer_count(t, a, text, 0) == (int64_t)replaced.count);
+        }
+        tokenizer_cache_release(a);
+        tokenizer_cache_release(b);
     }
 }
 
