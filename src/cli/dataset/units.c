@@ -13,6 +13,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -365,18 +366,29 @@ static enum err damaged(const char *path)
                 path);
 }
 
-static enum err check_sum(struct text text, const char *path)
+// Compares the sum at the end of a result with its bytes, a slice at a time: `bytes` without it.
+static enum err check_sum(int64_t *bytes, const char *path)
 {
-    uint64_t sum = 0, wanted;
-    if (text.size < sizeof wanted)
-        return damaged(path);
-    text.size -= sizeof wanted;
-    memcpy(&wanted, text.at + text.size, sizeof wanted);
-    for (size_t at = 0; at < text.size; at += SLICE_BYTES) {
-        size_t size = text.size - at < SLICE_BYTES ? text.size - at : SLICE_BYTES;
-        sum = checksum((struct text){ text.at + at, size }, sum);
+    FILE *file = fopen(path, "rb");
+    struct stat about;
+    if (!file || fstat(fileno(file), &about)) {
+        enum err err = fail(ERR_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
+        if (file)
+            fclose(file);
+        return err;
     }
-    return sum == wanted ? OK : damaged(path);
+    char slice[SLICE_BYTES];
+    uint64_t sum = 0, wanted = 0;
+    *bytes = (int64_t)(about.st_size - (off_t)sizeof wanted);
+    bool good = *bytes >= 0;
+    for (int64_t at = 0; at < *bytes && good; at += SLICE_BYTES) {
+        size_t size = (size_t)(*bytes - at < SLICE_BYTES ? *bytes - at : SLICE_BYTES);
+        good = fread(slice, 1, size, file) == size;
+        sum = checksum((struct text){ slice, size }, sum);
+    }
+    good = good && fread(&wanted, sizeof wanted, 1, file) == 1 && sum == wanted;
+    fclose(file);
+    return good ? OK : damaged(path);
 }
 
 // Where the lines of a unit begin: those of the units before it in the same file are counted on.
@@ -410,13 +422,14 @@ static enum err read_result(struct units *units, size_t index, struct dataset_re
 {
     const struct manifest_unit *unit = &units->manifest.units[index];
     const char *path = result_path(units->arena, units, index, endings[COUNTED]);
+    int64_t bytes;
     struct file file;
+    TRY(check_sum(&bytes, path));
     TRY(file_open(&file, path));
-    enum err err = check_sum(file.text, path);
-    struct counted_reader reader = { .arena = units->arena,
-                                     .at = file.text.at,
-                                     .end = file.text.at + file.text.size - sizeof(uint64_t),
-                                     .file = unit->file };
+    enum err err = OK;
+    struct counted_reader reader = {
+        .arena = units->arena, .at = file.text.at, .end = file.text.at + bytes, .file = unit->file
+    };
     if (place->file != unit->file + 1)
         place->lines = 0;
     for (struct example example; !err && counted_next(&reader, &example);) {
@@ -470,33 +483,16 @@ enum err units_read(struct units *units, struct dataset_reading *reading)
 
 // --- tokens ------------------------------------------------------------------
 
-static enum err open_stream(struct file *file, const struct units *units, size_t unit, int stream)
+enum err units_check_tokens(int64_t *count, const struct units *units, size_t unit)
 {
     struct arena scratch = { 0 };
-    const char *path = result_path(&scratch, units, unit, endings[stream]);
-    enum err err = file_open(file, path);
+    int64_t ids;
+    enum err err = check_sum(&ids, result_path(&scratch, units, unit, endings[IDS]));
     if (!err)
-        err = check_sum(file->text, path);
+        err = check_sum(count, result_path(&scratch, units, unit, endings[LEARNED]));
     arena_release(&scratch);
+    if (!err && ids != *count * (int64_t)sizeof(int32_t))
+        err = fail(ERR_INPUT, "%s/%s.ids: has another number of tokens than its marks",
+                   units->folder, units->keys[unit]);
     return err;
-}
-
-enum err units_open_tokens(struct units_tokens *out, const struct units *units, size_t unit)
-{
-    *out = (struct units_tokens){ 0 };
-    TRY(open_stream(&out->ids_file, units, unit, IDS));
-    TRY(open_stream(&out->learned_file, units, unit, LEARNED));
-    out->ids = (const void *)out->ids_file.text.at;
-    out->learned = (const uint8_t *)out->learned_file.text.at;
-    out->count = (int64_t)(out->learned_file.text.size - sizeof(uint64_t));
-    if (out->ids_file.text.size - sizeof(uint64_t) != (size_t)out->count * sizeof *out->ids)
-        return fail(ERR_INPUT, "%s/%s.ids: has another number of tokens than its marks",
-                    units->folder, units->keys[unit]);
-    return OK;
-}
-
-void units_close_tokens(struct units_tokens *tokens)
-{
-    file_close(&tokens->ids_file);
-    file_close(&tokens->learned_file);
 }
