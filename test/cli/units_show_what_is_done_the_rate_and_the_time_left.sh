@@ -34,4 +34,4 @@ except OSError:  # the worker has ended
     pass
 END
 TERM=xterm COLUMNS=80 python3 watch.py $asked --unit-size 700 | tr '\r' '\n' | grep -a left | head -1 |
-    sed 's/^[^u]*unit [0-9]* of/unit N of/; s/[█░]\{16\}/BAR/; s/ [0-9]* %/ SHARE/; s/, .*\/s/, RATE/; s/RATE, .* left/RATE, TIME left/'
+    sed 's/^[^u]*unit [0-9]* of 271 .* [0-9]* % of/unit N of 271 BAR SHARE of/; s/, .*\/s, .* left.*/, RATE, TIME left/'

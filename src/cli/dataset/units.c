@@ -159,7 +159,8 @@ enum err units_open(struct units *out, struct dataset *dataset, const char *cons
                                "units see the same one");
     if (!(options->unit_size >= 1 && options->unit_size <= 1e15))
         return fail(ERR_USAGE, "--unit-size must be at least one byte");
-    TRY(manifest_make(&out->manifest, out->arena, words, count, (int64_t)options->unit_size));
+    out->unit_bytes = (int64_t)options->unit_size;
+    TRY(manifest_make(&out->manifest, out->arena, words, count, out->unit_bytes));
     list_files(out);
     struct text identity = out_view(&dataset->identity);
     name_units(out,
@@ -297,6 +298,26 @@ static int64_t bytes_of(const struct units *units, size_t unit)
     return bytes > 0 ? bytes : 0;
 }
 
+// Says once that a file far larger than a unit keeps one worker busy while the others have nothing.
+static void note_uncut(const struct units *units, const struct shard *shard)
+{
+    size_t count = units->manifest.count, largest = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct manifest_unit *unit = &units->manifest.units[i];
+        bool is_uncut = unit->files == 1 && !unit->to && bytes_of(units, i) > 2 * units->unit_bytes;
+        if (is_uncut && (largest == count || bytes_of(units, i) > bytes_of(units, largest)))
+            largest = i;
+    }
+    if (largest == count || shard->count < 2 || shard->index)
+        return;
+    struct arena scratch = { 0 };
+    print_note("%s (%s) is one unit, which a single worker reads: packed files, CSV and JSON lists "
+               "cannot be cut; unpacked, or as several files, it would be shared",
+               manifest_name(&scratch, &units->manifest, &units->manifest.units[largest]),
+               text_bytes(&scratch, (double)bytes_of(units, largest)));
+    arena_release(&scratch);
+}
+
 static void put_line(struct arena *arena, size_t unit, const struct units *units,
                      const struct units_work *work, int64_t bytes, int64_t done_bytes,
                      double seconds)
@@ -334,6 +355,8 @@ enum err units_work(struct units *units, struct dataset *dataset, const struct s
         work->done += mine && !todo[i];
         bytes += todo[i] ? bytes_of(units, i) : 0;
     }
+    if (!work->quiet)
+        note_uncut(units, shard);
     double began = clock_seconds();
     struct progress bar = progress_start("reading", bytes, work->quiet);
     enum err err = OK;

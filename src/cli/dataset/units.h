@@ -36,6 +36,7 @@ struct units {
     struct arena *arena;
     const char *folder;
     struct manifest manifest;
+    int64_t unit_bytes;               // as asked for
     const char **keys;                // of each unit
     const char *key;                  // of all of them
     struct profile head;              // tokenizer, template, files: all that is no count
