@@ -4,7 +4,7 @@
     python3 bench/memory.py build/gpuhours WORK [THREADS]
 
 WORK is a new folder that takes 3 GB while it runs. Prints for each input the exit code, the peak of resident memory, and what the program said
-of it. The bound is 1 GiB for any input of profile; pack keeps about 90 bytes for each example.
+of it. The bound is 1 GiB.
 """
 import os
 import subprocess

@@ -103,26 +103,32 @@ random() { # MOST: a number below it
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
     echo $((seed / 65536 % $1))
 }
-kill_some() { # COUNT: at random moments
-    for i in $(seq "$1"); do
+results() { ls "$units" 2>/dev/null | grep -c '\.unit$'; }
+is_time() { # for the next kill: they are spread over the results. Or there is nobody left to kill
+    [ $(($(results) * (kills_wanted + 3))) -ge $((kills * unit_count)) ] || [ -z "$(workers)" ]
+}
+kill_some() { # STARTER COUNT: at random moments
+    by=$1
+    for i in $(seq "$2"); do
         [ $kills -lt "$kills_wanted" ] || return
-        sleep "$(random 2).$(printf %02d "$(random 100)")"
+        until_true 6000 is_time
+        sleep "0.$(printf %02d "$(random 100)")"
         set -- $(workers)
         [ $# -gt 0 ] || continue
         shift "$(random $#)"
-        kill -9 "$1" 2>/dev/null && kills=$((kills + 1))
+        kill -9 "$1" 2>/dev/null && kills=$((kills + 1)) && killed="$killed $by"
     done
 }
 by_array() { # TASKS
     printf '#!/bin/sh\nexec %s\n' "$asked" >"$work/task.sh"
     job=$(sbatch --parsable --array=3-$((2 + $1)) --output="$work/array-%a.log" --no-requeue "$work/task.sh") || return
     until_true 100 sh -c "squeue -h -j $job -t running 2>/dev/null | grep -q . || ! squeue -h -j $job 2>/dev/null | grep -q ."
-    kill_some "$1"
+    kill_some array "$1"
     until_true 9000 sh -c "! squeue -h -j $job 2>/dev/null | grep -q ."
 }
 by_srun() { # TASKS
     srun --kill-on-bad-exit=0 -n "$1" $asked >"$work/srun.log" 2>&1 & starter=$!
-    kill_some "$1"
+    kill_some srun "$1"
     wait $starter
 }
 by_mpi() { # RANKS; Slurm's own PMI2 where there is no mpirun
@@ -131,7 +137,7 @@ by_mpi() { # RANKS; Slurm's own PMI2 where there is no mpirun
     else
         srun --mpi=pmi2 --kill-on-bad-exit=1 -n "$1" $asked >"$work/mpi.log" 2>&1 & starter=$!
     fi
-    kill_some 1
+    kill_some mpirun 1
     wait $starter
 }
 by_shells() { # SHELLS
@@ -139,7 +145,7 @@ by_shells() { # SHELLS
     for k in $(seq "$1"); do
         $asked --shard "$k/$1" >"$work/shell-$k.log" 2>&1 & starters="$starters $!"
     done
-    kill_some "$1"
+    kill_some shells "$1"
     wait $starters
 }
 
@@ -148,13 +154,16 @@ is_complete() {
 }
 
 one_form() { # FOLDER
-    units=$work/units.$(basename "$1") kills=0 tries=0
+    units=$work/units.$(basename "$1") kills=0 tries=0 killed=
     asked="$program profile $1 --tokenizer $tokenizer --template chatml --ledger off --quiet"
     start=$(date +%s)
     $asked --out "$work/one.json" >/dev/null || return
-    echo "  one run: $(($(date +%s) - start)) s, $(sed -n 's/^  "examples": //p' "$work/one.json" | head -1) examples, $(sed -n 's/^  "duplicate_examples": //p' "$work/one.json") duplicates"
+    seconds=$(($(date +%s) - start))
+    echo "  one run: $seconds s, $(sed -n 's/^  "examples": //p' "$work/one.json" | head -1) examples, $(sed -n 's/^  "duplicate_examples": //p' "$work/one.json") duplicates"
     asked="$asked --units $units --unit-size $unit"
     start=$(date +%s)
+    $asked --shard 999999/999999 >/dev/null # makes the list of the units
+    unit_count=$(($(grep -c '"key":' "$units/units.json") - 1))
     by_array 4
     while [ $kills -lt "$kills_wanted" ] && ! is_complete; do
         tries=$((tries + 1))
@@ -166,7 +175,7 @@ one_form() { # FOLDER
     by_array 3; by_mpi 2; by_shells 2
     kills_wanted=$until
     "$program" profile --merge "$units" --ledger off --quiet --out "$work/merged.json" >/dev/null || cat "$work"/*.log
-    echo "  $kills kills, units $(ls "$units"/*.unit | wc -l), $(($(date +%s) - start)) s; results of $(cat "$units"/*.unit | wc -c) bytes"
+    echo "  $kills kills ($(echo $killed | tr ' ' '\n' | sort | uniq -c | awk '{ printf "%s%s %s", n++ ? ", " : "", $2, $1 }')), units $(ls "$units"/*.unit | wc -l), $(($(date +%s) - start)) s; results of $(cat "$units"/*.unit | wc -c) bytes"
     cmp "$work/one.json" "$work/merged.json" && echo "  the merged profile equals that of one run"
     for by in array-3 srun mpi shell-1; do
         grep -qs 'of this share' "$work/$by.log" && echo "  $by: $(sed -n 's/^  units  *//p' "$work/$by.log" | head -1)"

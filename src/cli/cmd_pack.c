@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuhours pack: writes a dataset as rows of token ids, ready for the engine.
 //
-// Two passes: the tokens of all examples are written to a file in order, then rows are packed by
-// length and gathered from that file. Memory is a few bytes per example. The folder is renamed into
-// place when it is complete. With --units the tokens are in the results of work units instead,
-// which other processes may have made: the data is not read again.
+// Two passes: the tokens of all examples are written to a file in order (cli/dataset/spool); then
+// rows are packed by length and gathered from that file, a block of a million examples at a time:
+// memory is bounded whatever the size of the data. The folder is renamed into place when it is
+// complete. With --units the tokens are in the results of work units instead, which other processes
+// may have made: the data is not read again.
 
 #include "cli/command.h"
 #include "cli/data.h"
+#include "cli/dataset/spool.h"
 #include "cli/dataset/units.h"
 #include "cli/terminal/print.h"
 #include "host/file.h"
@@ -57,14 +59,14 @@ static const struct options *list_options(struct arena *arena)
 struct job {
     struct arena *arena;
     struct dataset dataset;
-    struct lengths lengths;
-    const char *folder; // temporary name
-    struct npy ids, labels;
-    int64_t bad_rows;
-    struct packing packing;
-    struct packing_rule rule;
-    int64_t tokens, labelled, documents;
     struct units units;
+    const char *folder; // temporary name
+    struct spool spool;
+    struct packing_rule rule;
+    struct packing_setup setup;
+    int64_t bad_rows, row_count, tokens, labelled, documents;
+    struct batches sums; // of all blocks
+    struct npy ids, labels, rows, starts;
 };
 
 static const char *path_in(struct job *job, const char *name)
@@ -77,79 +79,57 @@ static const char *path_in(struct job *job, const char *name)
 static enum err add(void *context, const struct example *example)
 {
     struct job *job = context;
-    if (example->problem) {
-        job->bad_rows++;
-        return OK;
+    job->bad_rows += example->problem != NULL;
+    return example->problem ? OK : spool_add(&job->spool, example);
+}
+
+// The tokens that the units have.
+static enum err add_units(struct job *job)
+{
+    struct dataset_reading counted = { .context = job, .give = add };
+    TRY(units_read(&job->units, &counted));
+    for (size_t i = 0; i < job->units.manifest.count; i++) {
+        int64_t count;
+        TRY(units_check_tokens(&count, &job->units, i));
+        spool_add_part(&job->spool, job->units.folder, job->units.keys[i], count);
     }
-    lengths_add(&job->lengths, example->tokens, example->labelled);
-    if (work.units)
-        return OK; // the results of the units have the tokens
-    TRY(npy_append(&job->ids, example->ids, (size_t)example->tokens));
-    return npy_append(&job->labels, example->learned, (size_t)example->tokens);
+    return OK;
 }
 
 static enum err tokenise(struct job *job, struct command_line *line)
 {
-    struct dataset_reading counted = { .context = job, .give = add };
+    TRY(spool_create(&job->spool, job->arena, job->folder));
     if (work.units)
-        return units_read(&job->units, &counted);
-    TRY(npy_create(&job->ids, path_in(job, "examples.ids"), NPY_INT32));
-    TRY(npy_create(&job->labels, path_in(job, "examples.labels"), NPY_UINT8));
+        return add_units(job);
     struct dataset_reading reading = {
         .context = job, .give = add, .wants_ids = true, .quiet = line->common.quiet
     };
-    TRY(dataset_read(&job->dataset, line->positional, (size_t)line->positional_count, &reading));
-    TRY(npy_finish(&job->ids));
-    return npy_finish(&job->labels);
+    return dataset_read(&job->dataset, line->positional, (size_t)line->positional_count, &reading);
 }
 
 // --- second pass: rows -------------------------------------------------------
 
-// Tokens of examples in order: of a unit, or of all.
-struct part {
-    const int32_t *ids;
-    const uint8_t *labels;
-    int64_t start, end; // among the tokens of all examples
-    struct units_tokens of_unit;
-};
-
+// A block of examples, packed.
 struct gather {
-    struct part *parts;
-    size_t count;
-    int64_t *starts; // of each example among all tokens
-    struct npy out_ids, out_labels, rows, documents;
+    struct spool_block block;
+    struct packing packing;
 };
-
-// The part that has a token. An example lies in one part as a whole.
-static const struct part *part_of(const struct gather *from, int64_t token)
-{
-    size_t low = 0, high = from->count - 1;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (token < from->parts[middle].end)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return &from->parts[low];
-}
 
 static enum err put(struct job *job, struct gather *from, int64_t start, int64_t size)
 {
-    const struct part *part = part_of(from, start);
-    start -= part->start;
+    struct spool_view view = spool_look(&from->block, start, size);
     for (int64_t i = 0; i < size; i++)
-        job->labelled += part->labels[start + i];
+        job->labelled += view.learned[i];
     job->tokens += size;
-    TRY(npy_append(&from->out_ids, part->ids + start, (size_t)size));
-    return npy_append(&from->out_labels, part->labels + start, (size_t)size);
+    TRY(npy_append(&job->ids, view.ids, (size_t)size));
+    return npy_append(&job->labels, view.learned, (size_t)size);
 }
 
 // LLaMA-Factory truncates the prompt and the answer; all others truncate the end.
 static enum err put_piece(struct job *job, struct gather *from, const struct packing_piece *piece)
 {
-    struct length length = job->lengths.items[piece->example];
-    int64_t start = from->starts[piece->example] + piece->start;
+    struct length length = from->block.lengths.items[piece->example];
+    int64_t start = from->block.starts[piece->example] + piece->start;
     bool shared = job->rule.excess == PACKING_CUT_SHARE && piece->size < length.tokens;
     if (!shared)
         return put(job, from, start, piece->size);
@@ -159,109 +139,82 @@ static enum err put_piece(struct job *job, struct gather *from, const struct pac
 
 static enum err put_rows(struct job *job, struct gather *from)
 {
-    const struct packing *packing = &job->packing;
+    const struct packing *packing = &from->packing;
     for (size_t row = 0; row < packing->rows; row++) {
-        TRY(npy_append(&from->rows, &job->tokens, 1));
+        TRY(npy_append(&job->rows, &job->tokens, 1));
         for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++) {
             if (i == packing->starts[row] || !job->rule.attends_across) {
-                TRY(npy_append(&from->documents, &job->tokens, 1));
+                TRY(npy_append(&job->starts, &job->tokens, 1));
                 job->documents++;
             }
             TRY(put_piece(job, from, &packing->pieces[i]));
         }
     }
-    TRY(npy_append(&from->rows, &job->tokens, 1));
-    return npy_append(&from->documents, &job->tokens, 1);
-}
-
-static enum err create_all(struct job *job, struct gather *from)
-{
-    TRY(npy_create(&from->out_ids, path_in(job, "ids.npy"), NPY_INT32));
-    TRY(npy_create(&from->out_labels, path_in(job, "labels.npy"), NPY_UINT8));
-    TRY(npy_create(&from->rows, path_in(job, "rows.npy"), NPY_INT64));
-    return npy_create(&from->documents, path_in(job, "documents.npy"), NPY_INT64);
-}
-
-static enum err finish_all(struct gather *from)
-{
-    TRY(npy_finish(&from->out_ids));
-    TRY(npy_finish(&from->out_labels));
-    TRY(npy_finish(&from->rows));
-    return npy_finish(&from->documents);
-}
-
-static enum err open_parts(struct job *job, struct gather *from)
-{
-    int64_t at = 0;
-    from->parts = ARENA_NEW(job->arena, struct part, job->units.manifest.count);
-    for (size_t i = 0; i < job->units.manifest.count; i++) {
-        struct part *part = &from->parts[from->count++];
-        *part = (struct part){ .start = at };
-        TRY(units_open_tokens(&part->of_unit, &job->units, i));
-        part->ids = part->of_unit.ids;
-        part->labels = part->of_unit.learned;
-        at = part->end = at + part->of_unit.count;
-    }
-    if (at != from->starts[job->lengths.count])
-        return fail(ERR_INPUT,
-                    "%s: the tokens are not those of the counted examples; remove the "
-                    "folder and count again",
-                    job->units.folder);
     return OK;
 }
 
-static enum err put_all(struct job *job, struct gather *from)
+static void add_sums(struct job *job, const struct packing *packing)
 {
-    enum err err = create_all(job, from);
+    struct batches *sums = &job->sums;
+    const struct batches *more = &packing->sums;
+    sums->rows += (int64_t)packing->rows;
+    sums->cut_examples += more->cut_examples;
+    sums->dropped_examples += more->dropped_examples;
+    sums->lost_tokens += more->lost_tokens;
+    if (packing->rows) // the mean so far
+        sums->fill += (more->fill - sums->fill) * (double)packing->rows / (double)sums->rows;
+}
+
+static enum err pack_block(struct job *job, size_t index)
+{
+    struct gather from = { 0 };
+    enum err err = spool_open_block(&from.block, &job->spool, index);
     if (!err)
-        err = put_rows(job, from);
+        err = packing_plan(&from.packing, &from.block.arena, &from.block.lengths, &job->rule,
+                           &job->setup);
     if (!err)
-        err = finish_all(from);
-    npy_release(&from->out_ids);
-    npy_release(&from->out_labels);
-    npy_release(&from->rows);
-    npy_release(&from->documents);
+        err = put_rows(job, &from);
+    if (!err)
+        add_sums(job, &from.packing);
+    spool_close_block(&from.block);
     return err;
 }
 
-static enum err gather_units(struct job *job, struct gather *from)
+static enum err create_all(struct job *job)
 {
-    enum err err = open_parts(job, from);
-    if (!err)
-        err = put_all(job, from);
-    for (size_t i = 0; i < from->count; i++)
-        units_close_tokens(&from->parts[i].of_unit);
-    return err;
+    TRY(npy_create(&job->ids, path_in(job, "ids.npy"), NPY_INT32));
+    TRY(npy_create(&job->labels, path_in(job, "labels.npy"), NPY_UINT8));
+    TRY(npy_create(&job->rows, path_in(job, "rows.npy"), NPY_INT64));
+    return npy_create(&job->starts, path_in(job, "documents.npy"), NPY_INT64);
 }
 
-static enum err gather_own(struct job *job, struct gather *from)
+static enum err finish_all(struct job *job)
 {
-    struct file ids, labels = { 0 };
-    int64_t count;
-    struct part all = { .end = from->starts[job->lengths.count] };
-    from->parts = &all;
-    from->count = 1;
-    TRY(file_open(&ids, job->ids.path));
-    enum err err = file_open(&labels, job->labels.path);
-    if (!err)
-        err = npy_read((const void **)&all.ids, &count, ids.text, NPY_INT32, job->ids.path);
-    if (!err)
-        err =
-            npy_read((const void **)&all.labels, &count, labels.text, NPY_UINT8, job->labels.path);
-    if (!err)
-        err = put_all(job, from);
-    file_close(&ids);
-    file_close(&labels);
-    return err;
+    TRY(npy_append(&job->rows, &job->tokens, 1));
+    TRY(npy_append(&job->starts, &job->tokens, 1));
+    TRY(npy_finish(&job->ids));
+    TRY(npy_finish(&job->labels));
+    TRY(npy_finish(&job->rows));
+    return npy_finish(&job->starts);
 }
 
-static enum err gather(struct job *job)
+static void release_all(struct job *job)
 {
-    struct gather from = { .starts = ARENA_NEW(job->arena, int64_t, job->lengths.count + 1) };
-    from.starts[0] = 0;
-    for (size_t i = 0; i < job->lengths.count; i++)
-        from.starts[i + 1] = from.starts[i] + job->lengths.items[i].tokens;
-    return work.units ? gather_units(job, &from) : gather_own(job, &from);
+    npy_release(&job->ids);
+    npy_release(&job->labels);
+    npy_release(&job->rows);
+    npy_release(&job->starts);
+    spool_release(&job->spool);
+}
+
+static enum err pack_blocks(struct job *job)
+{
+    TRY(create_all(job));
+    for (size_t i = 0; i < job->spool.blocks; i++)
+        TRY(pack_block(job, i));
+    job->row_count = job->sums.rows;
+    packing_scale(&job->sums, 1, &job->rule, &job->setup); // the steps of all rows
+    return finish_all(job);
 }
 
 // --- the index ---------------------------------------------------------------
@@ -272,15 +225,15 @@ static enum err write_index(struct job *job, struct out *document)
     json_open(&w, NULL, '{');
     json_put_string(&w, "kind", "packed");
     json_put_count(&w, "version", 1);
-    json_put_count(&w, "rows", (int64_t)job->packing.rows);
+    json_put_count(&w, "rows", job->row_count);
     json_put_count(&w, "documents", job->documents);
     json_put_count(&w, "tokens", job->tokens);
     json_put_count(&w, "labelled_tokens", job->labelled);
-    json_put_count(&w, "examples", (int64_t)job->lengths.count);
+    json_put_count(&w, "examples", (int64_t)job->spool.count);
     json_put_count(&w, "bad_rows", job->bad_rows);
     field_write(profile_settings_fields, &settings, &w);
-    json_put_count(&w, "steps", job->packing.sums.steps);
-    json_put_number(&w, "fill", job->packing.sums.fill);
+    json_put_count(&w, "steps", job->sums.steps);
+    json_put_number(&w, "fill", job->sums.fill);
     json_put_count(&w, "vocabulary", tokenizer_size(job->dataset.rule.tokenizer));
     json_open(&w, "tokenizer", '{');
     json_put_string(&w, "name", job->dataset.rule.tokenizer_name);
@@ -302,10 +255,9 @@ static enum err write_index(struct job *job, struct out *document)
 static void print_result(struct job *job)
 {
     struct arena *arena = job->arena;
-    const struct batches *sums = &job->packing.sums;
-    print_put("  rows        %s of up to %s tokens, %s full\n",
-              text_commas(arena, (int64_t)job->packing.rows), text_commas(arena, settings.context),
-              text_share(arena, sums->fill));
+    const struct batches *sums = &job->sums;
+    print_put("  rows        %s of up to %s tokens, %s full\n", text_commas(arena, job->row_count),
+              text_commas(arena, settings.context), text_share(arena, sums->fill));
     print_put("  tokens      %s in %s documents, %s of them labelled\n",
               text_commas(arena, job->tokens), text_commas(arena, job->documents),
               text_share(arena, (double)job->labelled / (double)(job->tokens ? job->tokens : 1)));
@@ -322,34 +274,47 @@ static void print_result(struct job *job)
 // --- the command -------------------------------------------------------------
 
 // If --context is not given, the row length is the one that profile recommends for the data.
+static enum err choose_context(struct job *job)
+{
+    struct profile profile = { .tally = job->spool.tally };
+    struct spool_block all = { 0 };
+    enum err err = OK;
+    bool is_ordered = job->spool.blocks == 1;
+    if (is_ordered)
+        err = spool_open_block(&all, &job->spool, 0);
+    if (!err)
+        err = profile_finish(&profile, job->arena, is_ordered ? &all.lengths : NULL, &settings);
+    settings.context = profile.settings.context;
+    spool_close_block(&all);
+    return err;
+}
+
 static enum err choose_rows(struct job *job)
 {
-    struct profile profile = { 0 };
-    TRY(profile_finish(&profile, job->arena, &job->lengths, &settings));
-    settings = profile.settings;
     const struct packing_trainer *trainer;
     TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     job->rule = packing_rule(trainer, (enum batching)settings.batching);
-    struct packing_setup setup = { .window = settings.context,
-                                   .micro_batch = settings.micro_batch,
-                                   .accumulation = settings.accumulation,
-                                   .ranks = settings.ranks,
-                                   .seed = (uint64_t)settings.seed };
-    return packing_plan(&job->packing, job->arena, &job->lengths, &job->rule, &setup);
+    TRY(spool_draw(&job->spool, job->rule.shuffles_examples || job->rule.shuffles_rows,
+                   (uint64_t)settings.seed));
+    if (!settings.context)
+        TRY(choose_context(job));
+    settings = profile_settings_complete(&settings);
+    job->setup = (struct packing_setup){ .window = settings.context,
+                                         .micro_batch = settings.micro_batch,
+                                         .accumulation = settings.accumulation,
+                                         .ranks = settings.ranks,
+                                         .seed = (uint64_t)settings.seed };
+    return OK;
 }
 
 static enum err make(struct job *job, struct command_line *line, struct out *document)
 {
     TRY(tokenise(job, line));
     TRY(choose_rows(job));
-    if (!job->packing.rows)
+    TRY(pack_blocks(job));
+    if (!job->row_count)
         return fail(ERR_INPUT, "%s: no usable row in the data", line->positional[0]);
-    TRY(gather(job));
     TRY(write_index(job, document));
-    if (!work.units) {
-        remove(job->ids.path);
-        remove(job->labels.path);
-    }
     if (rename(job->folder, request.out))
         return fail(ERR_INPUT, "%s: cannot be created: %s", request.out, strerror(errno));
     return OK;
@@ -374,8 +339,7 @@ static enum err count_units(struct job *job, struct command_line *line)
 
 static void remove_folder(struct job *job)
 {
-    static const char *const names[] = { "examples.ids", "examples.labels", "ids.npy",
-                                         "labels.npy",   "rows.npy",        "documents.npy",
+    static const char *const names[] = { "ids.npy", "labels.npy", "rows.npy", "documents.npy",
                                          "index.json" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         remove(path_in(job, names[i]));
@@ -399,7 +363,7 @@ static enum err run(struct command_line *line)
     settings.stack = settings.stack ? settings.stack : "native";
     TRY(data_trainer(&settings.trainer, line, settings.stack));
     TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
-    struct job job = { .arena = line->arena, .lengths = { .arena = line->arena } };
+    struct job job = { .arena = line->arena };
     data.trainer = settings.trainer;
     TRY(dataset_open(&job.dataset, line->arena, &data));
     if (!job.dataset.rule.exact)
@@ -414,8 +378,7 @@ static enum err run(struct command_line *line)
         return fail(ERR_INPUT, "%s: cannot be created: %s", job.folder, strerror(errno));
     struct out document = { .arena = line->arena };
     enum err err = make(&job, line, &document);
-    npy_release(&job.ids);
-    npy_release(&job.labels);
+    release_all(&job);
     if (err) {
         remove_folder(&job);
         return err;

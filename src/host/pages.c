@@ -9,6 +9,9 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 static void *allocate(size_t size)
 {
@@ -18,7 +21,13 @@ static void *allocate(size_t size)
     return at;
 }
 
+// glibc maps blocks above a threshold one by one and gives them back when they are freed. Unless
+// told, it raises the threshold to 32 MiB, and its heap does not use the room of freed aligned
+// blocks again.
 void pages_init(void)
 {
     arena_large = allocate;
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, ARENA_LARGE);
+#endif
 }

@@ -19,3 +19,9 @@ SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=3 asked pack "$tokens --out packed --shard a
 ls -d never 2>/dev/null
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=3 asked profile "--out all.json" 2>&1 >/dev/null
 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 asked profile "--out all.json" 2>&1 >/dev/null
+# A packed file that is far larger than a unit: said once, by the first rank.
+gzip -n <a.jsonl >b.jsonl.gz
+for rank in 0 1; do
+    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 "$program" profile b.jsonl.gz --tokenizer "$tokenizer" --template chatml --ledger off \
+        --units packed-units --unit-size 2KB 2>&1 | sed 's/ (.* KiB)/ (SIZE)/' | head -2
+done

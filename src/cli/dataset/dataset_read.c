@@ -16,11 +16,10 @@
 #include <unistd.h>
 
 enum {
-    BLOCK_BYTES = 1 << 18,        // that a worker gets at a time
-    IN_FLIGHT_BYTES = 64 << 20,   // of blocks and results; a row of the longest kind is alone
-    KEPT_BYTES = 4 << 20,         // that a worker or a block keeps for the next one
-    TOKEN_BYTES = 12,             // its id and place
-    LONGEST_PACKED_ROW = 32 << 20 // where ids are wanted: each of its bytes may be a token
+    BLOCK_BYTES = 1 << 18,      // that a worker gets at a time
+    IN_FLIGHT_BYTES = 64 << 20, // of blocks and results; a row of the longest kind is alone
+    KEPT_BYTES = 4 << 20,       // that a worker or a block keeps for the next one
+    TOKEN_BYTES = 12            // its id and place
 };
 
 // --- a block of rows ---------------------------------------------------------
@@ -64,6 +63,7 @@ struct run {
     size_t shape_file;         // whose shape is known: index plus one; 0: none yet
     size_t shape_room, listed; // listed: shapes with columns
     struct worker *workers;
+    int row_cost;                   // in memory; 1: of a tokenizer that takes a text word by word
     struct progress progress, *bar; // bar: the one that is shown
 };
 
@@ -412,7 +412,22 @@ static int64_t weigh(void *context, const void *at)
     const struct lines *rows = &((const struct item *)at)->block.rows;
     struct text text = { rows->at, (size_t)(rows->end - rows->at) };
     size_t tokens = run->reading->wants_ids ? TOKEN_BYTES * text.size / 4 : 0; // of about 4 bytes
-    return (int64_t)(text.size + tokens + (size_t)lines_count(text) * sizeof(struct result));
+    return (int64_t)((size_t)run->row_cost * text.size + tokens +
+                     (size_t)lines_count(text) * sizeof(struct result));
+}
+
+// A Unigram tokenizer takes the text of a row as one word and, where ids are wanted, keeps the
+// place of each of its bytes.
+static int row_cost(const struct run *run)
+{
+    bool is_one_word = !strcmp(tokenizer_kind(run->dataset->rule.tokenizer), "Unigram");
+    return !is_one_word ? 1 : run->reading->wants_ids ? 4 : 2;
+}
+
+// Where ids are wanted, each byte may be a token.
+static size_t row_limit(const struct run *run)
+{
+    return (size_t)(SOURCE_ROW_LIMIT_BYTES / run->row_cost / (run->reading->wants_ids ? 2 : 1));
 }
 
 // "example" is the built-in dataset, unless a file has that name.
@@ -471,6 +486,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                       struct dataset_reading *reading)
 {
     struct run run = { .dataset = dataset, .reading = reading };
+    run.row_cost = row_cost(&run);
     int workers = pool_workers((int)dataset->options.threads);
     run.workers = calloc((size_t)workers, sizeof *run.workers);
     struct pool_job job = { .context = &run,
@@ -486,8 +502,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
     if (!err)
         err = source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,
                           &(struct source_options){ .block_bytes = BLOCK_BYTES,
-                                                    .row_limit_bytes =
-                                                        reading->wants_ids ? LONGEST_PACKED_ROW : 0,
+                                                    .row_limit_bytes = row_limit(&run),
                                                     .from = reading->from,
                                                     .to = reading->to });
     if (!err) {

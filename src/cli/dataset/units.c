@@ -13,6 +13,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -158,7 +159,8 @@ enum err units_open(struct units *out, struct dataset *dataset, const char *cons
                                "units see the same one");
     if (!(options->unit_size >= 1 && options->unit_size <= 1e15))
         return fail(ERR_USAGE, "--unit-size must be at least one byte");
-    TRY(manifest_make(&out->manifest, out->arena, words, count, (int64_t)options->unit_size));
+    out->unit_bytes = (int64_t)options->unit_size;
+    TRY(manifest_make(&out->manifest, out->arena, words, count, out->unit_bytes));
     list_files(out);
     struct text identity = out_view(&dataset->identity);
     name_units(out,
@@ -296,6 +298,26 @@ static int64_t bytes_of(const struct units *units, size_t unit)
     return bytes > 0 ? bytes : 0;
 }
 
+// Says once that a file far larger than a unit keeps one worker busy while the others have nothing.
+static void note_uncut(const struct units *units, const struct shard *shard)
+{
+    size_t count = units->manifest.count, largest = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct manifest_unit *unit = &units->manifest.units[i];
+        bool is_uncut = unit->files == 1 && !unit->to && bytes_of(units, i) > 2 * units->unit_bytes;
+        if (is_uncut && (largest == count || bytes_of(units, i) > bytes_of(units, largest)))
+            largest = i;
+    }
+    if (largest == count || shard->count < 2 || shard->index)
+        return;
+    struct arena scratch = { 0 };
+    print_note("%s (%s) is one unit, which a single worker reads: packed files, CSV and JSON lists "
+               "cannot be cut; unpacked, or as several files, it would be shared",
+               manifest_name(&scratch, &units->manifest, &units->manifest.units[largest]),
+               text_bytes(&scratch, (double)bytes_of(units, largest)));
+    arena_release(&scratch);
+}
+
 static void put_line(struct arena *arena, size_t unit, const struct units *units,
                      const struct units_work *work, int64_t bytes, int64_t done_bytes,
                      double seconds)
@@ -333,6 +355,8 @@ enum err units_work(struct units *units, struct dataset *dataset, const struct s
         work->done += mine && !todo[i];
         bytes += todo[i] ? bytes_of(units, i) : 0;
     }
+    if (!work->quiet)
+        note_uncut(units, shard);
     double began = clock_seconds();
     struct progress bar = progress_start("reading", bytes, work->quiet);
     enum err err = OK;
@@ -365,18 +389,29 @@ static enum err damaged(const char *path)
                 path);
 }
 
-static enum err check_sum(struct text text, const char *path)
+// Compares the sum at the end of a result with its bytes, a slice at a time: `bytes` without it.
+static enum err check_sum(int64_t *bytes, const char *path)
 {
-    uint64_t sum = 0, wanted;
-    if (text.size < sizeof wanted)
-        return damaged(path);
-    text.size -= sizeof wanted;
-    memcpy(&wanted, text.at + text.size, sizeof wanted);
-    for (size_t at = 0; at < text.size; at += SLICE_BYTES) {
-        size_t size = text.size - at < SLICE_BYTES ? text.size - at : SLICE_BYTES;
-        sum = checksum((struct text){ text.at + at, size }, sum);
+    FILE *file = fopen(path, "rb");
+    struct stat about;
+    if (!file || fstat(fileno(file), &about)) {
+        enum err err = fail(ERR_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
+        if (file)
+            fclose(file);
+        return err;
     }
-    return sum == wanted ? OK : damaged(path);
+    char slice[SLICE_BYTES];
+    uint64_t sum = 0, wanted = 0;
+    *bytes = (int64_t)(about.st_size - (off_t)sizeof wanted);
+    bool good = *bytes >= 0;
+    for (int64_t at = 0; at < *bytes && good; at += SLICE_BYTES) {
+        size_t size = (size_t)(*bytes - at < SLICE_BYTES ? *bytes - at : SLICE_BYTES);
+        good = fread(slice, 1, size, file) == size;
+        sum = checksum((struct text){ slice, size }, sum);
+    }
+    good = good && fread(&wanted, sizeof wanted, 1, file) == 1 && sum == wanted;
+    fclose(file);
+    return good ? OK : damaged(path);
 }
 
 // Where the lines of a unit begin: those of the units before it in the same file are counted on.
@@ -410,13 +445,14 @@ static enum err read_result(struct units *units, size_t index, struct dataset_re
 {
     const struct manifest_unit *unit = &units->manifest.units[index];
     const char *path = result_path(units->arena, units, index, endings[COUNTED]);
+    int64_t bytes;
     struct file file;
+    TRY(check_sum(&bytes, path));
     TRY(file_open(&file, path));
-    enum err err = check_sum(file.text, path);
-    struct counted_reader reader = { .arena = units->arena,
-                                     .at = file.text.at,
-                                     .end = file.text.at + file.text.size - sizeof(uint64_t),
-                                     .file = unit->file };
+    enum err err = OK;
+    struct counted_reader reader = {
+        .arena = units->arena, .at = file.text.at, .end = file.text.at + bytes, .file = unit->file
+    };
     if (place->file != unit->file + 1)
         place->lines = 0;
     for (struct example example; !err && counted_next(&reader, &example);) {
@@ -470,33 +506,16 @@ enum err units_read(struct units *units, struct dataset_reading *reading)
 
 // --- tokens ------------------------------------------------------------------
 
-static enum err open_stream(struct file *file, const struct units *units, size_t unit, int stream)
+enum err units_check_tokens(int64_t *count, const struct units *units, size_t unit)
 {
     struct arena scratch = { 0 };
-    const char *path = result_path(&scratch, units, unit, endings[stream]);
-    enum err err = file_open(file, path);
+    int64_t ids;
+    enum err err = check_sum(&ids, result_path(&scratch, units, unit, endings[IDS]));
     if (!err)
-        err = check_sum(file->text, path);
+        err = check_sum(count, result_path(&scratch, units, unit, endings[LEARNED]));
     arena_release(&scratch);
+    if (!err && ids != *count * (int64_t)sizeof(int32_t))
+        err = fail(ERR_INPUT, "%s/%s.ids: has another number of tokens than its marks",
+                   units->folder, units->keys[unit]);
     return err;
-}
-
-enum err units_open_tokens(struct units_tokens *out, const struct units *units, size_t unit)
-{
-    *out = (struct units_tokens){ 0 };
-    TRY(open_stream(&out->ids_file, units, unit, IDS));
-    TRY(open_stream(&out->learned_file, units, unit, LEARNED));
-    out->ids = (const void *)out->ids_file.text.at;
-    out->learned = (const uint8_t *)out->learned_file.text.at;
-    out->count = (int64_t)(out->learned_file.text.size - sizeof(uint64_t));
-    if (out->ids_file.text.size - sizeof(uint64_t) != (size_t)out->count * sizeof *out->ids)
-        return fail(ERR_INPUT, "%s/%s.ids: has another number of tokens than its marks",
-                    units->folder, units->keys[unit]);
-    return OK;
-}
-
-void units_close_tokens(struct units_tokens *tokens)
-{
-    file_close(&tokens->ids_file);
-    file_close(&tokens->learned_file);
 }

@@ -16,7 +16,6 @@
 #pragma once
 
 #include "cli/dataset/dataset.h"
-#include "host/file.h"
 #include "host/manifest.h"
 #include "host/shard.h"
 
@@ -37,6 +36,7 @@ struct units {
     struct arena *arena;
     const char *folder;
     struct manifest manifest;
+    int64_t unit_bytes;               // as asked for
     const char **keys;                // of each unit
     const char *key;                  // of all of them
     struct profile head;              // tokenizer, template, files: all that is no count
@@ -70,15 +70,9 @@ enum err units_check(const struct units *units); // ERR_ANSWER if results are mi
 enum err units_profile(struct profile *out, struct lengths *lengths, struct units *units,
                        const char *lengths_path);
 
-// The tokens of a unit's examples, one after the other, and for each whether it is learned.
-struct units_tokens {
-    struct file ids_file, learned_file;
-    const int32_t *ids;
-    const uint8_t *learned;
-    int64_t count;
-};
-enum err units_open_tokens(struct units_tokens *out, const struct units *units, size_t unit);
-void units_close_tokens(struct units_tokens *tokens); // a zeroed one is fine
+// The tokens of a unit's examples lie in FOLDER/KEY.ids and FOLDER/KEY.learned (cli/dataset/spool).
+// ERR_INPUT if they are damaged.
+enum err units_check_tokens(int64_t *count, const struct units *units, size_t unit);
 
 // Gives the examples of all units, in order and without their ids, and fills shapes and files.
 enum err units_read(struct units *units, struct dataset_reading *reading);

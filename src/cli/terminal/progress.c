@@ -10,7 +10,7 @@
 static const double QUIET_SECONDS = 0.5; // before the bar appears
 static const double STEP_SECONDS = 0.2;  // between two drawings
 
-enum { BAR_CELLS = 24 };
+enum { BAR_CELLS = 16 }; // the whole line fits 80 columns
 
 struct progress progress_start(const char *what, int64_t total_bytes, bool quiet)
 {

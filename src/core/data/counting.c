@@ -88,12 +88,7 @@ static void estimate(struct profile *profile, const struct counting_seen *seen)
 // Moves the lengths of the list into the tally.
 static void fold(struct counting *counting)
 {
-    struct arena *arena = counting->lengths->arena;
-    struct lengths_tally tally, merged;
-    lengths_tally(&tally, arena, counting->lengths);
-    lengths_merge(&merged, arena, &counting->profile->tally, &tally);
-    counting->profile->tally = merged;
-    counting->lengths->count = 0;
+    lengths_fold(&counting->profile->tally, &counting->tally_arena, counting->lengths);
 }
 
 static void note_parts(struct profile *profile, struct arena *arena, const struct example *example)
@@ -142,8 +137,12 @@ void counting_end(struct counting *counting)
     estimate(counting->profile, &counting->seen);
     arena_release(&counting->seen.arena);
     counting->seen = (struct counting_seen){ 0 };
-    if (counting->profile->tally.count)
+    struct lengths_tally *tally = &counting->profile->tally;
+    if (tally->count) {
         fold(counting);
+        lengths_merge(tally, counting->lengths->arena, tally, &(struct lengths_tally){ 0 });
+    }
+    arena_release(&counting->tally_arena);
 }
 
 enum err counting_check(const struct counting *counting, const char *name)

@@ -17,8 +17,9 @@
 
 struct counting {
     struct profile *profile;
-    struct lengths *lengths; // its arena owns what the profile points to
-    struct counting_seen {   // hashes of the texts
+    struct lengths *lengths;  // its arena owns what the profile points to
+    struct arena tally_arena; // until counting_end()
+    struct counting_seen {    // hashes of the texts
         struct arena arena;
         uint64_t *slots;  // 0 is empty
         uint32_t *copies; // of each

@@ -96,6 +96,19 @@ void lengths_merge(struct lengths_tally *out, struct arena *arena, const struct 
     *out = (struct lengths_tally){ bins, count };
 }
 
+void lengths_fold(struct lengths_tally *tally, struct arena *arena, struct lengths *list)
+{
+    struct arena scratch = { 0 }, next = { 0 };
+    struct lengths_tally more, all;
+    lengths_tally(&more, &scratch, list);
+    lengths_merge(&all, &next, tally, &more);
+    arena_release(&scratch);
+    arena_release(arena);
+    *arena = next;
+    *tally = all;
+    list->count = 0;
+}
+
 void lengths_unroll(struct lengths *out, struct arena *arena, const struct lengths_tally *tally,
                     uint64_t seed)
 {

@@ -54,6 +54,8 @@ struct lengths_sums {
 void lengths_tally(struct lengths_tally *out, struct arena *arena, const struct lengths *list);
 void lengths_merge(struct lengths_tally *out, struct arena *arena, const struct lengths_tally *a,
                    const struct lengths_tally *b);
+// Moves a list into a tally. The arena has nothing but the tally and is replaced with it.
+void lengths_fold(struct lengths_tally *tally, struct arena *arena, struct lengths *list);
 // With more than LENGTHS_SIMULATED examples, the list is a sample with the same distribution.
 void lengths_unroll(struct lengths *out, struct arena *arena, const struct lengths_tally *tally,
                     uint64_t seed);

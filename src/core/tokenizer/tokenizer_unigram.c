@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unigram: the segmentation of a text into tokens with the highest sum of scores. Viterbi: from
 // left to right, keeps the best segmentation up to each position, then follows it back from the
-// end.
+// end. A long text is not one word: it goes through a window, and what all ways to go on have in
+// common is decided.
+//
+//        start        decided          first               limit
+//          |-------------|---------------|------------------|      first = limit - longest token
+//                        ^ . . . . . . . the best ways to all positions between first and limit
+//                          meet here     meet, followed back, in one place: no later token starts
+//                                        before `first`, so all that is before that place stays
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -13,6 +20,7 @@
 struct unigram {
     double *scores; // by id
     int32_t count;
+    size_t longest; // bytes of a token, or of a character
     double unknown_score;
     bool single; // sums are rounded to single precision, as SentencePiece does: it decides ties
     uint64_t *edges;
@@ -89,6 +97,7 @@ struct unigram *tokenizer_new_unigram(struct arena *arena)
     u->mask = (1 << 18) - 1;
     u->edges = ARENA_NEW(arena, uint64_t, u->mask + 1);
     u->unknown_score = INFINITY;
+    u->longest = 4;
     new_node(u, arena); // the root
     return u;
 }
@@ -112,6 +121,8 @@ enum err tokenizer_add_unigram(struct tokenizer *t, struct arena *arena, struct 
     u->scores[u->count] = score;
     if (score < u->unknown_score)
         u->unknown_score = score;
+    if (piece.size > u->longest)
+        u->longest = piece.size;
     uint32_t node = 0;
     for (size_t i = 0; i < piece.size; i++) {
         uint8_t byte = (uint8_t)piece.at[i];
@@ -188,13 +199,28 @@ static void offer(const struct unigram *u, struct best *place, double score, siz
     *place = (struct best){ rounded(u, score), (uint32_t)from, id };
 }
 
-static void fill(const struct unigram *u, int32_t unknown, struct text word, struct best *best)
+// What is left of a text, and the best segmentations up to its first positions.
+struct lattice {
+    const struct unigram *u;
+    int32_t unknown;
+    struct text text;
+    size_t limit; // tokens that start before this position are in
+    struct best *best;
+    size_t before; // unknown bytes just before the text: runs of them are one token
+};
+
+static void fill(const struct lattice *l, double score)
 {
-    for (size_t i = 0; i <= word.size; i++)
+    const struct unigram *u = l->u;
+    struct best *best = l->best;
+    size_t reach = l->limit + u->longest < l->text.size ? l->limit + u->longest : l->text.size;
+    for (size_t i = 0; i <= reach; i++)
         best[i] = (struct best){ 0, 0, INT32_MIN };
-    for (const char *at = word.at, *end = at + word.size, *next; at < end; at = next) {
-        size_t from = (size_t)(at - word.at);
-        double score = best[from].score;
+    best[0].score = score;
+    const char *limit = l->text.at + l->limit, *end = l->text.at + l->text.size;
+    for (const char *at = l->text.at, *next; at < limit; at = next) {
+        size_t from = (size_t)(at - l->text.at);
+        score = best[from].score;
         bool whole = false; // there is a token for this character alone
         next = at;
         unicode_next(&next, end);
@@ -206,12 +232,37 @@ static void fill(const struct unigram *u, int32_t unknown, struct text word, str
             int32_t id = u->ids[node];
             if (id < 0)
                 continue;
-            offer(u, &best[c + 1 - word.at], score + u->scores[id], from, id);
+            offer(u, &best[c + 1 - l->text.at], score + u->scores[id], from, id);
             whole |= c + 1 == next;
         }
         if (!whole)
-            offer(u, &best[next - word.at], rounded(u, score + u->unknown_score), from, unknown);
+            offer(u, &best[next - l->text.at], rounded(u, score + u->unknown_score), from,
+                  l->unknown);
     }
+}
+
+static size_t common(const struct best *best, size_t a, size_t b)
+{
+    while (a != b)
+        if (a > b)
+            a = best[a].from;
+        else
+            b = best[b].from;
+    return a;
+}
+
+// Up to where the segmentation is decided; 0: the window is too small to tell.
+static size_t decided(const struct lattice *l)
+{
+    if (l->limit == l->text.size)
+        return l->limit;
+    if (l->limit <= l->u->longest)
+        return 0;
+    size_t place = SIZE_MAX;
+    for (size_t i = l->limit - l->u->longest; i < l->limit; i++)
+        if (l->best[i].id != INT32_MIN)
+            place = place != SIZE_MAX ? common(l->best, place, i) : i;
+    return place;
 }
 
 // Writes the tokens of unknown bytes; backwards, as the segmentation is followed.
@@ -236,9 +287,9 @@ static void put_unknown(const struct tokenizer *t, struct symbols *s, struct tex
     s->sizes[s->count++] = (uint32_t)piece.size;
 }
 
-static void reverse(struct symbols *s)
+static void reverse(struct symbols *s, size_t first)
 {
-    for (size_t i = 0, j = s->count; i + 1 < j; i++) {
+    for (size_t i = first, j = s->count; i + 1 < j; i++) {
         j--;
         int32_t id = s->ids[i];
         uint32_t size = s->sizes[i];
@@ -249,32 +300,61 @@ static void reverse(struct symbols *s)
     }
 }
 
+// Where the run of unknown characters that ends here starts.
+static size_t known_end(const struct lattice *l, size_t at)
+{
+    while (at && l->best[at].id == l->unknown)
+        at = l->best[at].from;
+    return at;
+}
+
+// Adds the tokens of the best segmentation up to `end`, and goes on there. A run of unknown
+// characters at the end of a window may be longer: it waits.
+static void follow(const struct tokenizer *t, struct symbols *s, struct lattice *l, size_t end)
+{
+    size_t first = s->count, start;
+    size_t stop = end == l->text.size ? end : known_end(l, end);
+    size_t waits = stop ? 0 : l->before;
+    for (size_t at = stop; at > 0; at = start) {
+        start = known_end(l, at);
+        size_t before = start ? 0 : l->before; // the run began in front of the text
+        if (start < at) {
+            put_unknown(t, s, (struct text){ l->text.at + start - before, at - start + before });
+            l->before -= before;
+            continue;
+        }
+        start = l->best[at].from;
+        s->ids[s->count] = l->best[at].id;
+        s->sizes[s->count++] = (uint32_t)(at - start);
+    }
+    if (stop && l->before)
+        put_unknown(t, s, (struct text){ l->text.at - l->before, l->before });
+    reverse(s, first);
+    l->before = waits + end - stop;
+    l->text = (struct text){ l->text.at + end, l->text.size - end };
+}
+
 void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word)
 {
+    enum { WINDOW = 1 << 16 };
     struct symbols *s = &cache->symbols;
     s->ids = tokenizer_room(cache, &cache->symbol_ids, (word.size + 1) * sizeof *s->ids);
     s->sizes = tokenizer_room(cache, &cache->symbol_sizes, (word.size + 1) * sizeof *s->sizes);
-    struct best *best = tokenizer_room(cache, &cache->lattice, (word.size + 1) * sizeof *best);
-    int32_t unknown = t->unknown >= 0 ? t->unknown : TOKENIZER_NONE;
     s->count = 0;
-    fill(t->unigram, unknown, word, best);
-    size_t unknown_end = 0; // end of a run of unknown characters; 0 if there is none
-    for (size_t at = word.size; at > 0;) {
-        const struct best *way = &best[at];
-        size_t from = way->from;
-        if (way->id == unknown) {
-            if (!unknown_end)
-                unknown_end = at;
-            if (from == 0)
-                put_unknown(t, s, (struct text){ word.at, unknown_end });
-        } else {
-            if (unknown_end)
-                put_unknown(t, s, (struct text){ word.at + at, unknown_end - at });
-            unknown_end = 0;
-            s->ids[s->count] = way->id;
-            s->sizes[s->count++] = (uint32_t)(at - from);
-        }
-        at = from;
+    struct lattice l = { .u = t->unigram,
+                         .unknown = t->unknown >= 0 ? t->unknown : TOKENIZER_NONE,
+                         .text = word };
+    double score = 0; // of all that is decided: it takes part in the rounding of sums
+    for (size_t window = WINDOW; l.text.size;) {
+        l.limit = l.text.size < window ? l.text.size : window;
+        size_t room = l.text.size - l.limit < l.u->longest ? l.text.size : l.limit + l.u->longest;
+        l.best = tokenizer_room(cache, &cache->lattice, (room + 1) * sizeof *l.best);
+        fill(&l, score);
+        size_t end = decided(&l);
+        window = end ? WINDOW : 2 * window;
+        if (!end)
+            continue;
+        score = l.best[end].score;
+        follow(t, s, &l, end);
     }
-    reverse(s);
 }
