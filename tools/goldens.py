@@ -124,17 +124,60 @@ KINDS = {
         transformers.Phi3Config,
         dict(tie_word_embeddings=False, sliding_window=None, pad_token_id=None),
     ),
+    "phi3_longrope": (
+        transformers.Phi3Config,
+        dict(
+            hidden_size=32,  # heads of 8, of which 6 are rotated
+            tie_word_embeddings=False,
+            sliding_window=None,
+            pad_token_id=None,
+            original_max_position_embeddings=8,  # the first document is longer
+            rope_parameters=dict(
+                rope_type="longrope",
+                rope_theta=100.0,
+                partial_rotary_factor=0.75,
+                short_factor=[1.0, 1.25, 1.5],
+                long_factor=[1.5, 2.5, 4.0],
+                original_max_position_embeddings=8,
+            ),
+        ),
+    ),
+    "gemma": (transformers.GemmaConfig, dict(head_dim=4, pad_token_id=None)),
+    "granite": (
+        transformers.GraniteConfig,
+        dict(
+            tie_word_embeddings=True,
+            embedding_multiplier=3.0,
+            attention_multiplier=0.4,
+            residual_multiplier=0.7,
+            logits_scaling=2.0,
+            pad_token_id=None,
+        ),
+    ),
+    "smollm3": (
+        transformers.SmolLM3Config,
+        dict(tie_word_embeddings=True, use_sliding_window=False, no_rope_layers=[1, 0], pad_token_id=None),
+    ),
+    "llama_head": (transformers.LlamaConfig, LLAMA),
+    "llama_saved": (transformers.LlamaConfig, LLAMA),
     "llama_rslora": (transformers.LlamaConfig, LLAMA),
     "llama_dora": (transformers.LlamaConfig, LLAMA),
     "llama_dpo": (transformers.LlamaConfig, LLAMA),
 }
-OPTIONS = {"llama_rslora": dict(use_rslora=True), "llama_dora": dict(use_dora=True)}
+OPTIONS = {
+    "llama_rslora": dict(use_rslora=True),
+    "llama_dora": dict(use_dora=True),
+    "llama_saved": dict(modules_to_save=["embed_tokens", "lm_head"]),
+}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 TARGETS = {
     "qwen3_moe": ATTENTION,
     "mixtral": ATTENTION,
     "gpt_oss": ATTENTION,
     "phi3": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
+    "phi3_longrope": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
+    "llama_head": ATTENTION + ["lm_head"],
+    "llama_saved": ATTENTION,
 }
 BETA = 0.5  # of DPO
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]

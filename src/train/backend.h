@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { BACKEND_VERSION = 4 }; // of this table, for libraries loaded at run time
+enum { BACKEND_VERSION = 5 }; // of this table, for libraries loaded at run time
 
 struct backend;
 
@@ -54,6 +54,8 @@ struct attention {
     int64_t tokens;
     int64_t heads, kv_heads, head_size;
     int64_t window; // keys that a token attends to, including itself; 0: all before it
+    double scale;   // of q kᵀ; 0: 1 / √D
+    double cap;     // scores x become cap · tanh(x / cap); 0: they stay
 };
 
 struct adamw {
@@ -100,10 +102,14 @@ struct group_seconds {
     double all, waited;
 };
 
+// Of the gate of a feed-forward network: x · sigmoid(x), or x · Φ(x), Φ of the normal distribution.
+enum activation { ACTIVATION_SILU, ACTIVATION_GELU };
+
 enum fill { FILL_CONSTANT, FILL_NORMAL, FILL_UNIFORM };
 
 struct backend {
     const char *name;
+    bool only_llama; // runs no GELU, no soft cap, and no scale of its own of embedding or scores
     int (*devices)(void);
     enum err (*open)(struct device *, int index);
     void (*close)(struct device *);
@@ -132,24 +138,27 @@ struct backend {
                                const int32_t *ids);
 
     // sum = a + b (b may be none, then sum too); rms[t] = 1 / √(mean sum² + ε);
-    // out = sum · rms · weight. (T, C); rms (T, 1), weight (1, C). If the weight is narrower, each
-    // row is cut into pieces of its width, each with a norm of its own, and rms is (T, pieces).
+    // out = sum · rms · (offset + weight). (T, C); rms (T, 1), weight (1, C). If the weight is
+    // narrower, each row is cut into pieces of its width, each with a norm of its own, and rms is
+    // (T, pieces).
     void (*norm_forward)(struct device *, struct tensor sum, struct tensor out, struct tensor rms,
-                         struct tensor a, struct tensor b, struct tensor weight, double epsilon);
+                         struct tensor a, struct tensor b, struct tensor weight, double offset,
+                         double epsilon);
     // dx = residual + Jᵀ dout. residual and dweight may be none; dx may be residual or dout.
     void (*norm_backward)(struct device *, struct tensor dx, struct tensor dweight /* += */,
                           struct tensor residual, struct tensor dout, struct tensor x,
-                          struct tensor rms, struct tensor weight);
+                          struct tensor rms, struct tensor weight, double offset);
     // sum = a + b.
     void (*add)(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 
-    // RoPE: rotates each head's pairs (i, i + D/2) by position · frequency[i], in place. x is
-    // (T, heads · D), frequencies (1, D/2) in fp64; direction −1 rotates back: the backward pass.
+    // RoPE: rotates the pairs (i, i + R/2) of the first R columns of each head by position ·
+    // frequency[i], and multiplies them by scale, in place. x is (T, heads · D), frequencies
+    // (1, R/2) in fp64; direction −1 rotates back: the backward pass.
     void (*rotary)(struct device *, struct tensor x, const int32_t *positions,
-                   struct tensor frequencies, int64_t head_size, int direction);
+                   struct tensor frequencies, int64_t head_size, int direction, double scale);
 
-    // softmax(q kᵀ / √D) v for each document and head, causal. q, out (T, H · D), k, v (T, K · D);
-    // lse (T, H), dense, is the log-sum-exp of each row. Call attention_begin() once per
+    // softmax(scale · q kᵀ) v for each document and head, causal. q, out (T, H · D), k, v (T, K ·
+    // D); lse (T, H), dense, is the log-sum-exp of each row. Call attention_begin() once per
     // micro-batch, before the others; what it prepares in the workspace is valid until the next
     // call.
     int64_t (*attention_bytes)(struct device *, const struct attention *, enum dtype);
@@ -169,6 +178,15 @@ struct backend {
     void (*swiglu_backward)(struct device *, struct tensor dgate, struct tensor dup,
                             struct tensor dweight, struct tensor dout, struct tensor gate,
                             struct tensor up, struct tensor weight);
+
+    // What only some models need; NULL where only_llama. out = gelu(gate) · up with GELU in its
+    // form with tanh, places as above; x = factor · x; and the loss of soft caps (loss.c).
+    void (*geglu_forward)(struct device *, struct tensor out, struct tensor gate, struct tensor up);
+    void (*geglu_backward)(struct device *, struct tensor dgate, struct tensor dup,
+                           struct tensor dout, struct tensor gate, struct tensor up);
+    void (*scale)(struct device *, struct tensor x, double factor);
+    void (*capped_cross_entropy)(struct device *, struct tensor losses, struct tensor logits,
+                                 const int32_t *targets, double scale, double cap);
 
     // The router of a mixture of experts; all are NULL where a device cannot run one.
     // probabilities = softmax(logits), (T, E); the k largest are chosen, of equal ones the first,

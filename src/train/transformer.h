@@ -144,22 +144,35 @@ struct mixture {
     struct tensor activated;     // (N, F + rank), times the weight of the row
 };
 
+// Norms of a layer; a model has the first two, and of the others some.
+enum transformer_norm {
+    NORM_ATTENTION,
+    NORM_MLP,
+    NORM_ATTENTION_OUT, // of what attention adds to the residual stream
+    NORM_MLP_OUT,       // of what the feed-forward network adds
+    NORM_Q,
+    NORM_K,
+    NORMS
+};
+
 struct transformer_layer {
     struct linear linears[LINEARS];
     struct projection projections[PROJECTIONS];
-    struct parameter *attention_norm, *mlp_norm, *q_norm, *k_norm; // the last two may be NULL
+    struct parameter *norms[NORMS]; // NULL: the model has none
     enum recompute level;
     int64_t window;
     struct tensor input, middle; // (T, C): the residual stream before attention, and before the MLP
-    struct tensor input_rms, middle_rms; // (T, 1)
-    struct tensor normed, middle_normed; // (T, C + rank): inputs of qkv and of gate and up
-    struct tensor qkv;                   // (T, Q + 2 K): projected; q, k are rotated in place …
-    struct tensor rotated;               // (T, Q + K): … or into this, if they have a norm
-    struct tensor q_rms, k_rms;          // (T, heads)
-    struct tensor attended, lse;         // (T, Q + rank), (T, H)
-    struct tensor gate_up;               // (T, 2 F + rank): the last columns take dz
-    struct tensor activated;             // (T, F + rank)
-    struct mixture mixture;              // in place of the last two; may have no experts
+    struct tensor input_rms, middle_rms;  // (T, 1)
+    struct tensor normed, middle_normed;  // (T, C + rank): inputs of qkv and of gate and up
+    struct tensor qkv;                    // (T, Q + 2 K): projected; q, k are rotated in place …
+    struct tensor rotated;                // (T, Q + K): … or into this, if they have a norm
+    struct tensor q_rms, k_rms;           // (T, heads)
+    struct tensor attended, lse;          // (T, Q + rank), (T, H)
+    struct tensor attention_out, mlp_out; // (T, C): what the layer adds, before its norm
+    struct tensor attention_out_rms, mlp_out_rms; // (T, 1)
+    struct tensor gate_up;                        // (T, 2 F + rank): the last columns take dz
+    struct tensor activated;                      // (T, F + rank)
+    struct mixture mixture;                       // in place of the last two; may have no experts
 };
 
 // A micro-batch: documents end to end. The arrays are on the host and belong to the caller.
@@ -188,6 +201,7 @@ struct transformer_trace {
 struct transformer_scratch {
     struct tensor branch;            // (T, C): what a residual branch adds, or its gradient
     struct tensor dx;                // (T, C + rank): gradient of the residual stream
+    struct tensor dadded;            // (T, C + rank): … of what a layer adds, before its norm
     struct tensor dqkv;              // (T, Q + 2 K + rank)
     struct tensor dattended;         // (T, Q)
     struct tensor dactivated;        // (T, F)
@@ -254,7 +268,7 @@ struct transformer {
     struct tensor last, last_rms, hidden; // (T, C): residual stream after the layers; its norm
     struct transformer_scratch scratch;
     struct transformer_layer common;        // tensors shared by layers that do not keep their own
-    struct tensor frequencies;              // (1, D/2) in fp64
+    struct tensor frequencies;              // (rotations, R/2) in fp64
     struct tensor loss, squared_norm, clip; // (1, 1) in fp64: of the current step
     bool is_fresh; // first micro-batch of a step: products overwrite the gradients, later ones add
     double adapter_scale;

@@ -174,17 +174,17 @@ static void norms(struct parity *p, int64_t width)
     struct tensor rms = parity_dense(p, DTYPE_F32, rows, columns / width, false);
     struct tensor other = parity_dense(p, DTYPE_F32, rows, columns / width, false);
     struct tensor dweight = parity_dense(p, DTYPE_F32, 1, width, true);
-    p->op->norm_forward(p->device, sum, out, rms, a, b, weight, 1e-5);
-    p->op->norm_forward(p->device, none, alone, other, a, none, weight, 1e-5);
-    p->op->norm_backward(p->device, dx, dweight, b, dout, a, other, weight);
+    p->op->norm_forward(p->device, sum, out, rms, a, b, weight, 0, 1e-5);
+    p->op->norm_forward(p->device, none, alone, other, a, none, weight, 0, 1e-5);
+    p->op->norm_backward(p->device, dx, dweight, b, dout, a, other, weight, 0);
     parity_output_exact(p, sum);
     parity_output(p, out);
     parity_output(p, rms);
     parity_output(p, alone);
     parity_output(p, dx);
     parity_output(p, dweight);
-    p->op->norm_backward(p->device, b, none, b, dout, a, other, weight);          // in place
-    p->op->norm_backward(p->device, dout, dweight, none, dout, a, other, weight); // and so
+    p->op->norm_backward(p->device, b, none, b, dout, a, other, weight, 0);          // in place
+    p->op->norm_backward(p->device, dout, dweight, none, dout, a, other, weight, 0); // and so
     parity_output(p, b);
     parity_output(p, dout);
     parity_output(p, dweight);
@@ -215,8 +215,8 @@ static void rotary(struct parity *p)
         tensor_of(parity_upload(p, frequencies, size / 2 * 8), DTYPE_F64, 1, size / 2);
     struct tensor x = random_like(p), y = random_like(p);
     int32_t *positions = parity_integers(p, x.rows, 131072);
-    p->op->rotary(p->device, x, positions, angles, size, 1);
-    p->op->rotary(p->device, y, positions, angles, size, -1);
+    p->op->rotary(p->device, x, positions, angles, size, 1, 1);
+    p->op->rotary(p->device, y, positions, angles, size, -1, 1);
     parity_output(p, x);
     parity_output(p, y);
 }

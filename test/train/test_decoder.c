@@ -68,7 +68,7 @@ TEST(decoder_written_reads_back)
     struct json_writer w = { .out = &out };
     decoder_write(&d, &w, "float32");
     CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
-    CHECK(!strcmp(back.kind, "qwen3") && back.model.head_size == 32);
+    CHECK(!strcmp(back.architecture->type, "qwen3") && back.model.head_size == 32);
     CHECK(back.model.tied_embeddings && back.model.qk_norm == MODEL_QK_HEAD);
     for (int i = 0; i < 16; i++)
         CHECK(back.frequencies[i] == d.frequencies[i]);
@@ -103,7 +103,7 @@ TEST(decoder_with_experts_written_reads_back)
         struct json_writer w = { .out = &out };
         decoder_write(&d, &w, "float32");
         CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
-        CHECK(!strcmp(back.kind, kinds[i]) && back.model.experts == 6);
+        CHECK(!strcmp(back.architecture->type, kinds[i]) && back.model.experts == 6);
         CHECK(back.model.experts_active == 3 && back.model.expert_width == d.model.expert_width);
         CHECK(back.model.dense_layers == d.model.dense_layers && back.balance == 0.02);
         CHECK(back.normalises_experts);

@@ -269,6 +269,20 @@ TEST(golden_qwen3_adapters_are_as_peft_computes_them)
     check_golden("qwen3", &lora);
 }
 
+TEST(golden_phi3_is_as_transformers_computes_it)
+{
+    check_golden("phi3", &whole);
+    check_golden("phi3", &lora);
+}
+
+TEST(golden_gemma_is_as_transformers_computes_it)
+{
+    check_golden("gemma2", &whole);
+    check_golden("gemma2", &lora);
+    check_golden("gemma3_text", &whole);
+    check_golden("gemma3_text", &lora);
+}
+
 TEST(golden_mixtures_of_experts_are_as_transformers_computes_them)
 {
     check_golden("qwen3_moe", &whole);

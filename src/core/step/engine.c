@@ -66,14 +66,15 @@ static int64_t placed(const struct layout_of *l, int64_t rows, int64_t columns, 
 
 static void list_products(struct layout_of *l)
 {
-    static const char *const names[PRODUCTS][3] = {
-        { "q", "k", "v" }, { "o" }, { "gate", "up" }, { "down" }
+    enum { NAMES = 4 };
+    static const char *const names[PRODUCTS][NAMES] = {
+        { "q", "k", "v", "qkv" }, { "o" }, { "gate", "up", "gate_up" }, { "down" }
     };
     struct model_linear linears[MODEL_LINEARS];
     size_t count = model_linears(l->r->model, MODEL_DENSE, linears);
     for (int p = 0; p < PRODUCTS; p++) {
         struct product *product = &l->products[p];
-        for (int n = 0; n < 3 && names[p][n]; n++)
+        for (int n = 0; n < NAMES && names[p][n]; n++)
             for (size_t i = 0; i < count; i++) {
                 if (strcmp(linears[i].name, names[p][n]))
                     continue;
@@ -162,7 +163,7 @@ static int64_t adapter_bytes(const struct layout_of *l, const struct product *p,
 static int64_t other_layer_bytes(const struct layout_of *l, int64_t element)
 {
     const struct model *m = l->r->model;
-    int64_t layer = 2 * placed(l, 1, m->width, element);
+    int64_t layer = m->norms_per_layer * placed(l, 1, m->width, element);
     if (m->qk_norm == MODEL_QK_HEAD)
         layer += 2 * placed(l, 1, m->head_size, element);
     for (int p = 0; p < PRODUCTS; p++)
@@ -261,7 +262,7 @@ struct slot {
     int most_level;
     int64_t columns, element;
 };
-enum { ALWAYS = AGAIN_BLOCK, SLOTS = 14 };
+enum { ALWAYS = AGAIN_BLOCK, SLOTS = 18 };
 
 static int list_slots(struct slot *out, const struct layout_of *l)
 {
@@ -269,7 +270,7 @@ static int list_slots(struct slot *out, const struct layout_of *l)
     int64_t C = m->width, F = m->ffn_width, value = l->compute;
     int64_t Q = model_query_width(m), K = model_key_width(m);
     const struct product *p = l->products;
-    bool normed = m->qk_norm == MODEL_QK_HEAD;
+    bool normed = m->qk_norm == MODEL_QK_HEAD, added = m->norms_per_layer > 2;
     const struct slot slots[SLOTS] = {
         { ALWAYS, C, value },                            // the layer's input
         { ALWAYS, 1, EXACT },                            // statistics of both norms
@@ -285,6 +286,10 @@ static int list_slots(struct slot *out, const struct layout_of *l)
         { KEEP_ALL, normed ? Q + K : 0, value },         // normalised q and k
         { ALWAYS, normed ? m->heads : 0, EXACT },        // statistics of their norms
         { ALWAYS, normed ? m->kv_heads : 0, EXACT },     //
+        { AGAIN_GATE, added ? C : 0, value },            // what attention adds, before its norm,
+        { ALWAYS, added ? C : 0, value },                // and the feed-forward network
+        { ALWAYS, added, EXACT },                        // statistics of these norms
+        { ALWAYS, added, EXACT },                        //
     };
     memcpy(out, slots, sizeof slots);
     return SLOTS;
@@ -350,21 +355,23 @@ static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
     const struct model *m = l->r->model;
     const struct product *p = l->products;
     int64_t T = l->tokens, C = m->width, Q = model_query_width(m), K = model_key_width(m);
+    int64_t added = C + larger(p[O].columns, p[DOWN].columns);
     const int64_t columns[] = {
-        C,                                         // the last norm's output
-        C,                                         // a branch
-        C,                                         // rows that have a label
-        C,                                         // their gradients
-        C + larger(p[O].columns, p[DOWN].columns), // gradients of the residual stream,
-        Q + 2 * K + p[QKV].columns,                // of q, k, v,
-        Q,                                         // of attention,
-        m->ffn_width,                              // of the activation function
+        C,                                  // the last norm's output
+        C,                                  // a branch
+        C,                                  // rows that have a label
+        C,                                  // their gradients
+        added,                              // gradients of the residual stream,
+        m->norms_per_layer > 2 ? added : 0, // of what a layer adds, before its norm,
+        Q + 2 * K + p[QKV].columns,         // of q, k, v,
+        Q,                                  // of attention,
+        m->ffn_width,                       // of the activation function
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         out->scratch += tensor(T, columns[i], l->compute);
     out->scratch += tensor(T, 1, EXACT) + widest_bytes(l); // losses
     out->scratch += 4 * tensor(T, 1, 4) + tensor(T, 2, 4); // ids, positions, rows, targets; spans
-    out->scratch += tensor(1, larger(m->head_size / 2, 1), 8) + 3 * tensor(1, 1, 8);
+    out->scratch += tensor(2, larger(m->head_size / 2, 1), 8) + 3 * tensor(1, 1, 8);
     out->logits = logit_bytes(l);
 }
 
@@ -385,8 +392,8 @@ bool engine_runs(const struct step_request *r)
     const struct layout *layout = r->layout;
     const struct recipe *recipe = r->recipe;
     bool llama = !m->experts && !m->kv_lora_rank && m->gated && m->norm == MODEL_RMS_NORM &&
-                 m->norms_per_layer == 2 && m->qk_norm != MODEL_QK_WIDTH && !m->parallel &&
-                 !m->fused_qkv && !m->fused_gate_up;
+                 (m->norms_per_layer == 2 || m->norms_per_layer == 4) &&
+                 m->qk_norm != MODEL_QK_WIDTH && !m->parallel;
     bool alone = layout->tensor == 1 && layout->context == 1 && layout->pipeline == 1 &&
                  !layout->offload_optimizer && !layout->offload_weights;
     bool supervised =

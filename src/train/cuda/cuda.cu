@@ -283,6 +283,7 @@ static enum err open_device(struct device *device, int index)
 
 const struct backend backend_cuda = {
     .name = "cuda",
+    .only_llama = true,
     .devices = devices,
     .open = open_device,
     .close = close_device,
