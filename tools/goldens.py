@@ -195,8 +195,9 @@ def documents():
     return made
 
 
-def fill(module, seed):
-    """Weights large enough that every part of the model matters."""
+def fill(kind, module, seed):
+    """Weights large enough that every part of the model matters. Gemma's norms multiply by 1 + their weight."""
+    norm = 0 if kind.startswith("gemma") else 1
     generator = torch.Generator().manual_seed(seed)
     for name, weight in sorted(module.named_parameters()):
         if not weight.requires_grad and "lora" not in name and seed != 1:
@@ -206,7 +207,7 @@ def fill(module, seed):
             if "magnitude" in name:
                 weight.mul_(1 + 0.1 * noise)
             else:
-                weight.copy_(1 + 0.1 * noise if "norm" in name else 0.3 * noise)
+                weight.copy_(norm + 0.1 * noise if "norm" in name else 0.3 * noise)
 
 
 def passes(model, docs):
@@ -385,7 +386,7 @@ def adapters_of(kind, model, tensors):
     options = dict(target_modules=TARGETS.get(kind, LINEARS), lora_dropout=0.0)
     config = peft.LoraConfig(r=RANK, lora_alpha=ALPHA, **options, **OPTIONS.get(kind, {}))
     adapted = peft.get_peft_model(model, config).eval()
-    fill(adapted, 2)
+    fill(kind, adapted, 2)
     trained = [(n, p) for n, p in adapted.named_parameters() if p.requires_grad]
     store(kind, tensors, "lora/weights/", trained)
     return adapted
@@ -397,7 +398,7 @@ def make(kind, folder):
     config = config_class(**{**shape, **more})
     docs, tensors, losses = documents(), {}, {}
     model = build(config).float().eval()
-    fill(model, 1)
+    fill(kind, model, 1)
     if kind == "gpt_oss":  # so that the clamp at 7 is met
         for layer in model.model.layers:
             layer.mlp.experts.gate_up_proj.data.mul_(12)

@@ -83,6 +83,7 @@ static const struct field method_fields[] = {
     FIELD(recipe, alpha, NUMBER, "LoRA alpha, the scale of the adapters",
           .fallback = "twice the rank"),
     FIELD(recipe, rslora, FLAG, "scale the adapters by alpha / √rank instead of alpha / rank"),
+    FIELD(recipe, dora, FLAG, "train a magnitude for each output beside its adapter (DoRA)"),
     FIELD(recipe, targets, TEXT, "adapted layers: all-linear, attention, mlp, or a list like q,v",
           .value = "LAYERS"),
     FIELD(recipe, dropout, SHARE, "dropout on the adapters' input", .fallback = "0"),

@@ -222,6 +222,16 @@ struct backend {
                               int count, struct tensor dy, struct tensor b, struct tensor z,
                               double scale);
 
+    // Magnitudes of outputs (DoRA); all are NULL where a device has none. norms_j = ‖w_j + scale ·
+    // (b a)_j‖ of rows, (1, out); y_j · m_j / norms_j, of columns; and backward, where dy becomes
+    // the gradient of y, which is given as it was before: dm_j += Σ dy_j · y_j / norms_j.
+    void (*row_norms)(struct device *, struct tensor norms, struct tensor w /* (out, in) */,
+                      struct tensor b /* (out, rank) */, struct tensor a /* (rank, in) */,
+                      double scale);
+    void (*magnify)(struct device *, struct tensor y, struct tensor m, struct tensor norms);
+    void (*magnify_backward)(struct device *, struct tensor dm /* += */, struct tensor dy,
+                             struct tensor y, struct tensor m, struct tensor norms);
+
     // fp8 with a scale per row: scale = largest magnitude / 448, code = value / scale. scales
     // (rows, 1) in fp32, codes (rows, columns). Transposed: codes are (columns of in, rows of in).
     void (*quantize_rows)(struct device *, struct tensor codes, struct tensor scales,

@@ -64,7 +64,8 @@ struct parameter {
         PARAMETER_ZERO,
         PARAMETER_ONE,
         PARAMETER_NORMAL,
-        PARAMETER_KAIMING
+        PARAMETER_KAIMING,
+        PARAMETER_NORMS // of the rows of its linear
     } start;
     bool is_adapter;
     bool decays; // weight decay does not apply to norms and biases
@@ -98,6 +99,7 @@ enum transformer_linear {
 struct linear {
     const char *name;                        // as in the step list
     struct parameter *weight, *bias, *a, *b; // the last three may be NULL
+    struct parameter *magnitude;             // (1, out), of DoRA; NULL: none
     int64_t in, out;
     int64_t first;   // its first column in the projection's output
     int64_t first_z; // its first column in z
@@ -201,7 +203,8 @@ struct transformer_trace {
 struct transformer_scratch {
     struct tensor branch;            // (T, C): what a residual branch adds, or its gradient
     struct tensor dx;                // (T, C + rank): gradient of the residual stream
-    struct tensor dadded;            // (T, C + rank): … of what a layer adds, before its norm
+    struct tensor dadded;            // (T, C + rank): … of what a layer adds, before its norm or
+                                     // magnitudes; none: the same
     struct tensor dqkv;              // (T, Q + 2 K + rank)
     struct tensor dattended;         // (T, Q)
     struct tensor dactivated;        // (T, F)
@@ -209,6 +212,8 @@ struct transformer_scratch {
     struct tensor picked, dpicked;   // (labelled, C)
     struct tensor logits;            // (chunk, V)
     struct tensor losses;            // (labelled, 1)
+    struct tensor unmagnified;       // (T, widest out): outputs before their magnitudes (DoRA)
+    struct tensor row_norms;         // (1, widest out)
     struct tensor unpacked;          // the largest projection, dequantised, with dense rows
     struct scaled input;             // in fp8: (T, widest)
     struct tensor expert_rows;       // (N, C + rank): what experts give, or its gradient

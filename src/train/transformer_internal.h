@@ -60,6 +60,21 @@ void transformer_project_backward(struct transformer *t, const struct micro_batc
                                   struct projection *p, struct tensor dx, struct tensor dy,
                                   struct tensor x);
 
+// --- magnitudes of DoRA (transformer_magnitudes.c) -----------------------------
+
+// Gives the outputs of a projection their magnitudes; block is the stacked block.
+void transformer_magnify(struct transformer *t, const struct projection *p, struct tensor block,
+                         struct tensor y);
+
+// From the gradient of the outputs to that of y = x Wᵀ + z Bᵀ, in place. y is computed once more:
+// to keep it would take as much memory as all other activations together.
+void transformer_magnify_backward(struct transformer *t, const struct projection *p,
+                                  struct tensor block, struct tensor dy, struct tensor x,
+                                  struct tensor z);
+
+// Magnitudes begin as the lengths that the rows of their linear have.
+void transformer_start_magnitude(struct transformer *t, const struct parameter *magnitude);
+
 // --- mixtures of experts (transformer_experts.c) -----------------------------
 
 int64_t transformer_expert_rows(const struct transformer *t); // T · k

@@ -60,6 +60,10 @@ static struct linear list_linear(struct transformer *t, struct arena *arena, int
                            recipe->rank, shape->in, PARAMETER_KAIMING);
     linear.b = add_adapter(t, text_format(arena, "base_model.model.%s.lora_B.weight", path),
                            shape->out, recipe->rank, PARAMETER_ZERO);
+    if (recipe->dora)
+        linear.magnitude =
+            add_adapter(t, text_format(arena, "base_model.model.%s.lora_magnitude_vector", path), 1,
+                        shape->out, PARAMETER_NORMS);
     return linear;
 }
 
@@ -217,6 +221,9 @@ static void group_projection(struct transformer *t, const char *label, struct pr
     for (int i = 0; i < p->count; i++)
         if (p->linears[i]->b)
             append(add_group(t, "adapters", p), p->linears[i]->b);
+    for (int i = 0; i < p->count; i++)
+        if (p->linears[i]->magnitude)
+            append(add_group(t, "magnitudes", p), p->linears[i]->magnitude);
 }
 
 static void group_parameters(struct transformer *t, struct arena *arena)
@@ -259,10 +266,28 @@ struct adapter_file_config transformer_adapter_config(const struct recipe *recip
         .alpha = given ? recipe->alpha : 2 * (double)recipe->rank,
         .dropout = recipe->dropout > 0 ? recipe->dropout : 0,
         .rank_stabilized = recipe->rslora,
+        .has_magnitudes = recipe->dora,
     };
 }
 
 // --- all ---------------------------------------------------------------------
+
+// DoRA computes with the rows of W, which not every form of the base has at hand.
+static enum err check_dora(const struct transformer *t)
+{
+    const struct transformer_setup *s = &t->setup;
+    const char *with = s->recipe->method == RECIPE_FULL ? "--method full"
+                       : s->recipe->dropout > 0         ? "--dropout"
+                       : s->fp8                         ? "--precision fp8"
+                       : transformer_shares_base(t)     ? "--parallel fsdp"
+                       : t->decoder->model.experts      ? "a mixture of experts"
+                                                        : NULL;
+    if (s->recipe->dora && with)
+        return fail(ERR_USAGE, "--dora does not go together with %s", with);
+    if (s->recipe->dora && !t->device->backend->row_norms)
+        return fail(ERR_UNAVAILABLE, "the engine trains DoRA only on the CPU so far: --device cpu");
+    return OK;
+}
 
 static enum err check(const struct transformer *t)
 {
@@ -292,7 +317,7 @@ static enum err check(const struct transformer *t)
                     "small and keep fp32 masters");
     if (s->fp8 && (s->recipe->method != RECIPE_LORA || s->compute != DTYPE_BF16))
         return fail(ERR_USAGE, "--precision fp8 needs --method lora: it is for the frozen base");
-    return OK;
+    return check_dora(t);
 }
 
 enum err transformer_list(struct transformer *t, struct arena *arena)
@@ -301,7 +326,7 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
     const struct recipe *recipe = t->setup.recipe;
     TRY(check(t));
     t->parameter_room =
-        (size_t)(m->layers * (1 + NORMS + 4 * LINEARS + 3 * EXPERT_LINEARS * m->experts) + 3);
+        (size_t)(m->layers * (1 + NORMS + 5 * LINEARS + 3 * EXPERT_LINEARS * m->experts) + 3);
     t->parameters = ARENA_NEW(arena, struct parameter, t->parameter_room);
     t->layers = ARENA_NEW(arena, struct transformer_layer, m->layers);
     t->shard.piece_count = m->layers + 2;

@@ -531,8 +531,8 @@ static void place_backward(struct transformer *t)
     int64_t T = t->setup.tokens, Q = model_query_width(m), K = model_key_width(m);
     int64_t added = m->width + larger(most_rank(t, PROJECTION_O), most_rank(t, PROJECTION_DOWN));
     s->dx = work(t, "residual gradient", type, T, added);
-    if (t->layers[0].norms[NORM_MLP_OUT])
-        s->dadded = work(t, "gradient before norms", type, T, added);
+    if (t->layers[0].norms[NORM_MLP_OUT] || t->setup.recipe->dora)
+        s->dadded = work(t, "gradient of branches", type, T, added);
     s->dqkv = work(t, "q, k, v gradients", type, T, Q + 2 * K + most_rank(t, PROJECTION_QKV));
     s->dattended = work(t, "attention gradient", type, T, Q);
     if (model_layers(m, MODEL_DENSE))
@@ -570,13 +570,13 @@ static void place_expert_scratch(struct transformer *t)
 }
 
 struct widest {
-    int64_t in, in_or_out, elements; // of any projection; elements: of its stacked block
+    int64_t in, out, elements; // of any projection; elements: of its stacked block
 };
 
 static void widen(struct widest *widest, const struct projection *p)
 {
     widest->in = larger(widest->in, p->in);
-    widest->in_or_out = larger(widest->in_or_out, larger(p->in, p->out));
+    widest->out = larger(widest->out, p->out);
     widest->elements = larger(widest->elements, (p->in + p->rank) * (p->out + p->rank));
 }
 
@@ -601,7 +601,11 @@ static void place_widest(struct transformer *t)
         s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, widest.elements);
     if (t->setup.fp8)
         s->input = place_scaled(t, NULL, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens,
-                                widest.in_or_out);
+                                larger(widest.in, widest.out));
+    if (recipe->dora) {
+        s->row_norms = work(t, "magnitudes", exact_type(t), 1, widest.out);
+        s->unmagnified = work(t, "magnitudes", t->setup.compute, t->setup.tokens, widest.out);
+    }
 }
 
 static void place_batch(struct transformer *t)

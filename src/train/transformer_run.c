@@ -123,6 +123,8 @@ void transformer_project(struct transformer *t, const struct micro_batch *batch,
         ops(t)->matmul_scaled(t->device, y, input.codes, input.scales, p->forward.codes,
                               p->forward.scales, p->rank ? 1 : 0);
     }
+    if (p->rank && t->setup.recipe->dora)
+        transformer_magnify(t, p, block, y);
     for (int i = 0; i < p->count; i++)
         if (p->linears[i]->bias)
             ops(t)->bias_forward(t->device,
@@ -206,6 +208,8 @@ void transformer_project_backward(struct transformer *t, const struct micro_batc
         block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
     struct tensor b =
         block.at ? tensor_columns(tensor_rows(block, 0, p->out), p->in, p->rank) : p->b;
+    if (p->rank && t->setup.recipe->dora)
+        transformer_magnify_backward(t, p, block, dy_only, x, low_rank_of(p, x));
     if (p->rank)
         adapter_gradients(t, batch, p, dz, dy_only, b, x);
     input_gradient(t, batch, p, block, a, dx, dy, x);
@@ -502,15 +506,20 @@ static void norm_backward(struct transformer *t, const char *name, struct parame
 }
 
 // The gradient of what a projection left, from that of the residual stream, through the norm that
-// some models have between them. It has room for dz in its last columns.
+// some models have between them; with magnitudes a copy, which they change. It has room for dz in
+// its last columns.
 static struct tensor added_backward(struct transformer *t, const struct micro_batch *batch,
                                     const char *name, struct parameter *weight, struct tensor out,
                                     struct tensor rms)
 {
     int64_t n = batch->tokens;
     struct tensor dx = first_rows(t->scratch.dx, n), dadded = first_rows(t->scratch.dadded, n);
-    if (!weight)
+    if (!dadded.at)
         return dx;
+    if (!weight) {
+        ops(t)->cast(t->device, input_of(t, dadded), input_of(t, dx));
+        return dadded;
+    }
     norm_backward(t, name, weight, input_of(t, dadded), none(), input_of(t, dx), first_rows(out, n),
                   first_rows(rms, n));
     return dadded;

@@ -150,12 +150,14 @@ static int64_t beside_bytes(const struct layout_of *l, const struct product *p)
                   : 0;
 }
 
-// Adapters of a product: all first factors together, each second factor by itself.
+// Adapters of a product: all first factors together, each second factor by itself, and magnitudes.
 static int64_t adapter_bytes(const struct layout_of *l, const struct product *p, int64_t element)
 {
     int64_t bytes = tensor(p->columns, p->in, element);
     for (int i = 0; i < p->count; i++)
         bytes += p->adapted[i] ? tensor(p->outs[i], l->rank, element) : 0;
+    for (int i = 0; l->r->recipe->dora && i < p->count; i++)
+        bytes += p->adapted[i] ? tensor(1, p->outs[i], element) : 0;
     return bytes;
 }
 
@@ -336,18 +338,20 @@ static int64_t logit_bytes(const struct layout_of *l)
 
 static int64_t widest_bytes(const struct layout_of *l)
 {
-    int64_t widest_in = 0, widest = 0, largest = 0, bytes = 0;
+    int64_t widest_in = 0, widest_out = 0, largest = 0, bytes = 0;
     for (int i = 0; i < PRODUCTS; i++) {
         const struct product *p = &l->products[i];
         widest_in = larger(widest_in, p->in);
-        widest = larger(widest, larger(p->in, p->out));
+        widest_out = larger(widest_out, p->out);
         largest = larger(largest, (p->in + p->columns) * (p->out + p->columns));
     }
     if (!l->full && l->r->recipe->dropout > 0)
         bytes += 2 * tensor(l->tokens, widest_in, l->compute);
     if (l->quantized || l->fp8)
         bytes += tensor(1, largest, l->compute); // a product's block, unpacked
-    return bytes + (l->fp8 ? fp8_bytes(l->tokens, widest) : 0);
+    if (l->r->recipe->dora && !l->full) // outputs before their magnitudes, and lengths of rows
+        bytes += tensor(l->tokens, widest_out, l->compute) + tensor(1, widest_out, EXACT);
+    return bytes + (l->fp8 ? fp8_bytes(l->tokens, larger(widest_in, widest_out)) : 0);
 }
 
 static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
@@ -356,16 +360,17 @@ static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
     const struct product *p = l->products;
     int64_t T = l->tokens, C = m->width, Q = model_query_width(m), K = model_key_width(m);
     int64_t added = C + larger(p[O].columns, p[DOWN].columns);
+    bool changed = m->norms_per_layer > 2 || (l->r->recipe->dora && !l->full);
     const int64_t columns[] = {
-        C,                                  // the last norm's output
-        C,                                  // a branch
-        C,                                  // rows that have a label
-        C,                                  // their gradients
-        added,                              // gradients of the residual stream,
-        m->norms_per_layer > 2 ? added : 0, // of what a layer adds, before its norm,
-        Q + 2 * K + p[QKV].columns,         // of q, k, v,
-        Q,                                  // of attention,
-        m->ffn_width,                       // of the activation function
+        C,                          // the last norm's output
+        C,                          // a branch
+        C,                          // rows that have a label
+        C,                          // their gradients
+        added,                      // gradients of the residual stream,
+        changed ? added : 0,        // of what a layer adds, before its norm or magnitudes,
+        Q + 2 * K + p[QKV].columns, // of q, k, v,
+        Q,                          // of attention,
+        m->ffn_width,               // of the activation function
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         out->scratch += tensor(T, columns[i], l->compute);

@@ -85,6 +85,11 @@ void cpu_matmul_tn(struct device *, struct tensor c, struct tensor a, struct ten
 void cpu_adapters_backward(struct device *, struct tensor dz, const struct adapter_part *,
                            int count, struct tensor dy, struct tensor b, struct tensor z,
                            double scale);
+void cpu_row_norms(struct device *, struct tensor norms, struct tensor w, struct tensor b,
+                   struct tensor a, double scale);
+void cpu_magnify(struct device *, struct tensor y, struct tensor m, struct tensor norms);
+void cpu_magnify_backward(struct device *, struct tensor dm, struct tensor dy, struct tensor y,
+                          struct tensor m, struct tensor norms);
 void cpu_quantize_rows(struct device *, struct tensor codes, struct tensor scales, struct tensor in,
                        bool transposed);
 void cpu_matmul_scaled(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,
