@@ -285,8 +285,8 @@ static enum err lay_out(struct job *job)
 {
     TRY(transformer_init(&job->transformer, job->arena, &job->device, &job->arrangement.setup));
     if (job->model.has_weights && !request.random_weights) {
-        transformer_random_adapters(&job->transformer, (uint64_t)settings.seed);
         TRY(transformer_load(&job->transformer, &job->model.weights));
+        transformer_random_adapters(&job->transformer, (uint64_t)settings.seed);
     } else {
         if (!job->group.rank && !job->line->common.quiet)
             print_note("training random weights: the result is only a test");

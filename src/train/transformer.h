@@ -299,7 +299,7 @@ struct parameter *transformer_find(struct transformer *t,
 // Random weights, the same for a seed with any method: normal with standard deviation 0.02, norms
 // one, adapters as PEFT initializes them.
 void transformer_random_weights(struct transformer *t, uint64_t seed);
-void transformer_random_adapters(struct transformer *t, uint64_t seed);
+void transformer_random_adapters(struct transformer *t, uint64_t seed); // after the weights are set
 
 // Copies values from the host, in their stored type, into a frozen or trained weight; a quantised
 // weight is quantised on the device.

@@ -16,14 +16,15 @@ check() { # name, what replaces "llama" in config.json, options of the adapters
     mkdir "$work/shape" && cp test/data/tiny_model/tokenizer*.json "$work/shape"
     sed "s/\"llama\"/$kind/" test/data/tiny_model/config.json >"$work/shape/config.json"
     "$GPUHOURS" train --random-weights --model "$work/shape" $rows --method full --epochs 1 --rate 0.01 --out "$work/base" >/dev/null
-    "$GPUHOURS" train --model "$work/base" $rows --rank 4 "$@" --epochs 1 --rate 0.01 --out "$work/adapter" >/dev/null
+    "$GPUHOURS" train --model "$work/base" $rows --rank 4 "$@" --epochs 2 --rate 0.002 --out "$work/adapter" >/dev/null
     "$GPUHOURS" merge --model "$work/base" --adapter "$work/adapter" --out "$work/merged" >/dev/null
     base=$(look --model "$work/base" --method full)
     merged=$(look --model "$work/merged" --method full)
     adapted=$(look --model "$work/base" --adapter "$work/adapter" --rank 4 "$@")
-    echo "$base $merged $adapted" | awk -v name="$name" '{
-        d = ($2 - $3) / $3; if (d < 0) d = -d
-        print name ": adapted and merged " (d < 1e-5 ? "same" : "differ: " $0) ", " ($2 < $1 ? "learned" : "did not learn: " $0) }'
+    echo "$base $(look --model "$work/base" --rank 4 "$@") $merged $adapted" | awk -v name="$name" '
+        function near(a, b) { return (a - b) ^ 2 < 1e-10 * b ^ 2 ? "same" : "differ: " $0 }
+        { print name ": base and new adapters " near($1, $2) ", adapted and merged " near($3, $4) ", " \
+                ($3 < $1 ? "learned" : "did not learn: " $0) }'
 }
 check phi3 '"phi3", "partial_rotary_factor": 0.5'
 check gemma2 '"gemma2", "sliding_window": 8'
