@@ -86,6 +86,7 @@ static const struct field method_fields[] = {
     FIELD(recipe, dora, FLAG, "train a magnitude for each output beside its adapter (DoRA)"),
     FIELD(recipe, targets, TEXT, "adapted layers: all-linear, attention, mlp, or a list like q,v",
           .value = "LAYERS"),
+    FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
     FIELD(recipe, dropout, SHARE, "dropout on the adapters' input", .fallback = "0"),
     { 0 },
 };

@@ -82,9 +82,18 @@ enum err transformer_save_adapter(struct transformer *t, struct arena *arena, co
                                            config.has_magnitudes ? values_of(t, arena, a[2].master)
                                                                  : NULL };
     }
+    struct adapter_file_whole whole[2];
+    size_t whole_count = 0;
+    struct parameter *ends[] = { t->embedding, t->head };
+    for (int i = 0; t->setup.recipe->trains_embeddings && i < 2; i++)
+        whole[whole_count++] =
+            (struct adapter_file_whole){ ends[i]->name,
+                                         2,
+                                         { ends[i]->value.rows, ends[i]->value.columns },
+                                         values_of(t, arena, ends[i]->master) };
     return adapter_file_write(
         folder, arena, &config,
-        &(struct adapter_file_content){ factors, count, NULL, 0, STORAGE_F32 });
+        &(struct adapter_file_content){ factors, count, whole, whole_count, STORAGE_F32 });
 }
 
 static enum err set_factor(struct transformer *t, struct parameter *p,
@@ -94,6 +103,19 @@ static enum err set_factor(struct transformer *t, struct parameter *p,
         return fail(ERR_INPUT, "%s: has %lld elements, expected %lld", in->name,
                     (long long)safetensors_elements(in), (long long)tensor_count(p->value));
     transformer_set(t, p, in->type, in->at);
+    return OK;
+}
+
+// Embedding and head, where they are trained beside the adapters.
+static enum err set_saved(struct transformer *t, const struct adapter_file *in)
+{
+    for (size_t i = 0; i < in->saved_count; i++) {
+        struct parameter *p = transformer_find(t, in->saved[i].name);
+        if (!p || !p->master.at)
+            return fail(ERR_INPUT, "%s: holds %s, which this run does not train%s", in->folder,
+                        in->saved[i].name, p ? "; give --trains-embeddings" : "");
+        TRY(set_factor(t, p, in->saved[i].tensor));
+    }
     return OK;
 }
 
@@ -123,7 +145,7 @@ static enum err set_adapter(struct transformer *t, struct arena *arena,
             TRY(set_factor(t, p, factors[j]));
         }
     }
-    return OK;
+    return set_saved(t, in);
 }
 
 enum err transformer_load_adapter(struct transformer *t, struct arena *arena, const char *folder)

@@ -226,6 +226,13 @@ static void group_projection(struct transformer *t, const char *label, struct pr
             append(add_group(t, "magnitudes", p), p->linears[i]->magnitude);
 }
 
+static bool is_trained(const struct transformer *t, const struct parameter *p)
+{
+    const struct recipe *recipe = t->setup.recipe;
+    return p->is_adapter || recipe->method == RECIPE_FULL ||
+           (recipe->trains_embeddings && (p == t->embedding || p == t->head));
+}
+
 static void group_parameters(struct transformer *t, struct arena *arena)
 {
     int64_t layers = t->decoder->model.layers;
@@ -251,9 +258,7 @@ static void group_parameters(struct transformer *t, struct arena *arena)
     if (t->head != t->embedding)
         group_single(t, "head", t->head);
     for (size_t i = 0; i < t->group_count; i++)
-        t->groups[i].is_trained =
-            !t->setup.only_forward &&
-            (t->groups[i].parts[0]->is_adapter || t->setup.recipe->method == RECIPE_FULL);
+        t->groups[i].is_trained = !t->setup.only_forward && is_trained(t, t->groups[i].parts[0]);
 }
 
 // --- adapters ----------------------------------------------------------------
@@ -294,10 +299,15 @@ static enum err check(const struct transformer *t)
     const struct transformer_setup *s = &t->setup;
     struct model_linear head = model_head(&t->decoder->model);
     bool full = s->recipe->method == RECIPE_FULL;
-    if (!full && (recipe_targets(s->recipe, &head) || s->recipe->trains_embeddings))
+    if (!full && recipe_targets(s->recipe, &head))
+        return fail(
+            ERR_USAGE,
+            "the engine trains no adapter on the head; leave head out of --targets, or train "
+            "it whole with --trains-embeddings");
+    if (!full && s->recipe->trains_embeddings && t->decoder->model.tied_embeddings)
         return fail(ERR_USAGE,
-                    "the engine trains neither adapters on the head nor embeddings beside "
-                    "adapters; leave head out of --targets");
+                    "--trains-embeddings needs a head of its own, and that of this model is its "
+                    "embedding: PEFT would read the two as different ones");
     struct model_linear router = { .name = "router", .role = MODEL_ROUTER };
     if (!full && t->decoder->model.experts && recipe_targets(s->recipe, &router))
         return fail(ERR_USAGE,

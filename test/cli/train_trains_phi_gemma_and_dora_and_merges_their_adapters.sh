@@ -31,6 +31,7 @@ check gemma2 '"gemma2", "sliding_window": 8'
 check gemma3_text '"gemma3_text", "sliding_window": 8'
 check smollm3 '"smollm3"'
 check "llama with DoRA" '"llama"' --dora
+check "llama with its embeddings" '"llama"/; s/true/false' --trains-embeddings # and a head of its own
 check "qwen2 with DoRA" '"qwen2"' --dora --targets q,down
 "$GPUHOURS" train --model "$work/base" $rows --dora --dropout 0.1 --out "$work/none" 2>&1 || echo "refused"
 "$GPUHOURS" train --model "$work/base" $rows --rank 4 --adapter "$work/adapter" --out "$work/none" 2>&1 | sed "s|$work/||" || echo "refused"

@@ -27,7 +27,7 @@ struct trained {
     const char *prefix, *losses;
     const char *targets; // NULL: all linears
     bool balances;       // with the auxiliary loss of the router
-    bool rslora, dora;
+    bool rslora, dora, embeddings;
 };
 
 static const struct trained whole = { .method = RECIPE_FULL, .prefix = "", .losses = "losses" };
@@ -100,6 +100,7 @@ static bool open_golden(struct golden *g, const char *kind, const struct trained
     g->recipe.method = how->method;
     g->recipe.rslora = how->rslora;
     g->recipe.dora = how->dora;
+    g->recipe.trains_embeddings = how->embeddings;
     g->recipe.targets = how->targets ? how->targets : g->recipe.targets;
     if (how->balances)
         g->decoder.balance =

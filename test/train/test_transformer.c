@@ -108,6 +108,10 @@ TEST(transformer_adapter_gradients_are_those_of_the_loss)
     magnified->recipe.dora = true;
     magnified->recipe.targets = "q,v,o,gate,down";
     check_model(magnified, 0);
+    struct tiny *whole = tiny_make("llama");
+    whole->recipe.trains_embeddings = true;
+    whole->recipe.targets = "attention";
+    check_model(whole, 0);
     struct tiny *normed = tiny_make("gemma2");
     normed->recipe.method = RECIPE_QLORA;
     check_model(normed, 0);

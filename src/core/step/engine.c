@@ -204,10 +204,17 @@ static int64_t trained_layer_bytes(const struct layout_of *l, int64_t element)
     return layer;
 }
 
+// Embedding and head, where they are trained beside adapters.
+static int64_t beside_adapters_bytes(const struct layout_of *l, int64_t element)
+{
+    return l->full || !l->r->recipe->trains_embeddings ? 0 : 2 * embedding_bytes(l, element);
+}
+
 // Of everything that is trained, in values of this size.
 static int64_t trained_bytes(const struct layout_of *l, int64_t element)
 {
-    int64_t ends = l->full ? embedding_bytes(l, element) + end_bytes(l, element) : 0;
+    int64_t ends = l->full ? embedding_bytes(l, element) + end_bytes(l, element)
+                           : beside_adapters_bytes(l, element);
     return l->r->model->layers * trained_layer_bytes(l, element) + ends;
 }
 
@@ -252,7 +259,11 @@ static void count_weights(struct engine_bytes *out, const struct layout_of *l)
       : l->quantized ? &out->quantized
                      : &out->frozen) += count_linears(out, l);
     *(l->full ? &out->trained : &out->frozen) += other_bytes(l, l->compute);
+    out->frozen -= beside_adapters_bytes(l, l->compute);
+    out->trained += beside_adapters_bytes(l, l->compute);
     out->masters = l->has_masters ? state_bytes(l) : 0;
+    if (l->compute == EXACT) // adapters alone are copied into the product's block
+        out->masters -= beside_adapters_bytes(l, EXACT);
     out->gradients = trained_bytes(l, l->state);
     out->moments = (l->r->recipe->optimizer == RECIPE_SGD ? 0 : 2) * state_bytes(l);
 }
@@ -406,5 +417,8 @@ bool engine_runs(const struct step_request *r)
     bool typed = recipe->precision == RECIPE_BF16 || recipe->precision == RECIPE_FP32 ||
                  (recipe->precision == RECIPE_FP8 && recipe->method == RECIPE_LORA);
     bool optimized = recipe->optimizer == RECIPE_ADAMW || recipe->optimizer == RECIPE_SGD;
-    return r->stack->exact_gradients && llama && alone && supervised && typed && optimized;
+    bool headed =
+        recipe->method == RECIPE_FULL || !recipe->trains_embeddings || !m->tied_embeddings;
+    return r->stack->exact_gradients && headed && llama && alone && supervised && typed &&
+           optimized;
 }
