@@ -198,13 +198,17 @@ static void check_group(const struct golden *g, const char *group, bool gradient
 
 // In fp64 what is left is the rounding of theirs, which is in fp32. In fp32 ours comes on top, and
 // by how much depends on the order in which a machine's BLAS adds: from 0.8e-5 to 1.4e-5 was seen,
-// and more for an expert with a row or two, whose rounding nothing averages.
+// and more for an expert with a row or two, whose rounding nothing averages. Gemma's files have
+// norms that multiply by about 2: with adapters of 4 beside them theirs are off by up to 2.7e-5.
 static void check_golden_in(const char *kind, const struct trained *how, enum dtype compute)
 {
     struct golden g;
     if (!open_golden(&g, kind, how, compute))
         return;
-    double bound = compute == DTYPE_F64 ? 1e-5 : g.decoder.model.experts ? 1e-4 : 2e-5;
+    bool is_coarse = g.decoder.architecture->norm_offset > 0 && how->method == RECIPE_LORA;
+    double bound = compute == DTYPE_F64                   ? is_coarse ? 4e-5 : 1e-5
+                   : g.decoder.model.experts || is_coarse ? 1e-4
+                                                          : 2e-5;
     const struct json *losses = json_get(&g.about, how->losses);
     double *logits = ARENA_NEW(&test_arena, double, g.batch.labelled *g.decoder.model.vocabulary);
     transformer_logits(&g.t, &g.batch, logits);
