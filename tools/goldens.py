@@ -124,17 +124,60 @@ KINDS = {
         transformers.Phi3Config,
         dict(tie_word_embeddings=False, sliding_window=None, pad_token_id=None),
     ),
+    "phi3_longrope": (
+        transformers.Phi3Config,
+        dict(
+            hidden_size=32,  # heads of 8, of which 6 are rotated
+            tie_word_embeddings=False,
+            sliding_window=None,
+            pad_token_id=None,
+            original_max_position_embeddings=8,  # the first document is longer
+            rope_parameters=dict(
+                rope_type="longrope",
+                rope_theta=100.0,
+                partial_rotary_factor=0.75,
+                short_factor=[1.0, 1.25, 1.5],
+                long_factor=[1.5, 2.5, 4.0],
+                original_max_position_embeddings=8,
+            ),
+        ),
+    ),
+    "gemma": (transformers.GemmaConfig, dict(head_dim=4, pad_token_id=None)),
+    "granite": (
+        transformers.GraniteConfig,
+        dict(
+            tie_word_embeddings=True,
+            embedding_multiplier=3.0,
+            attention_multiplier=0.4,
+            residual_multiplier=0.7,
+            logits_scaling=2.0,
+            pad_token_id=None,
+        ),
+    ),
+    "smollm3": (
+        transformers.SmolLM3Config,
+        dict(tie_word_embeddings=True, use_sliding_window=False, no_rope_layers=[1, 0], pad_token_id=None),
+    ),
+    "llama_head": (transformers.LlamaConfig, LLAMA),
+    "llama_saved": (transformers.LlamaConfig, LLAMA),
     "llama_rslora": (transformers.LlamaConfig, LLAMA),
     "llama_dora": (transformers.LlamaConfig, LLAMA),
     "llama_dpo": (transformers.LlamaConfig, LLAMA),
 }
-OPTIONS = {"llama_rslora": dict(use_rslora=True), "llama_dora": dict(use_dora=True)}
+OPTIONS = {
+    "llama_rslora": dict(use_rslora=True),
+    "llama_dora": dict(use_dora=True),
+    "llama_saved": dict(modules_to_save=["embed_tokens", "lm_head"]),
+}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 TARGETS = {
     "qwen3_moe": ATTENTION,
     "mixtral": ATTENTION,
     "gpt_oss": ATTENTION,
     "phi3": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
+    "phi3_longrope": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
+    "llama_head": ATTENTION + ["lm_head"],
+    "llama_saved": ATTENTION,
 }
 BETA = 0.5  # of DPO
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -152,8 +195,9 @@ def documents():
     return made
 
 
-def fill(module, seed):
-    """Weights large enough that every part of the model matters."""
+def fill(kind, module, seed):
+    """Weights large enough that every part of the model matters. Gemma's norms multiply by 1 + their weight."""
+    norm = 0 if kind.startswith("gemma") else 1
     generator = torch.Generator().manual_seed(seed)
     for name, weight in sorted(module.named_parameters()):
         if not weight.requires_grad and "lora" not in name and seed != 1:
@@ -163,7 +207,7 @@ def fill(module, seed):
             if "magnitude" in name:
                 weight.mul_(1 + 0.1 * noise)
             else:
-                weight.copy_(1 + 0.1 * noise if "norm" in name else 0.3 * noise)
+                weight.copy_(norm + 0.1 * noise if "norm" in name else 0.3 * noise)
 
 
 def passes(model, docs):
@@ -342,7 +386,7 @@ def adapters_of(kind, model, tensors):
     options = dict(target_modules=TARGETS.get(kind, LINEARS), lora_dropout=0.0)
     config = peft.LoraConfig(r=RANK, lora_alpha=ALPHA, **options, **OPTIONS.get(kind, {}))
     adapted = peft.get_peft_model(model, config).eval()
-    fill(adapted, 2)
+    fill(kind, adapted, 2)
     trained = [(n, p) for n, p in adapted.named_parameters() if p.requires_grad]
     store(kind, tensors, "lora/weights/", trained)
     return adapted
@@ -354,7 +398,7 @@ def make(kind, folder):
     config = config_class(**{**shape, **more})
     docs, tensors, losses = documents(), {}, {}
     model = build(config).float().eval()
-    fill(model, 1)
+    fill(kind, model, 1)
     if kind == "gpt_oss":  # so that the clamp at 7 is met
         for layer in model.model.layers:
             layer.mlp.experts.gate_up_proj.data.mul_(12)

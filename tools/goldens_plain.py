@@ -182,7 +182,7 @@ def write_safetensors(tensors, path):
 
 def make(kind, folder):
     model, docs, tensors, losses = Mixture(kind), goldens.documents(), {}, {}
-    goldens.fill(model, 1)
+    goldens.fill(kind, model, 1)
     widen(model.parameters)
     start = {n: p.detach().clone() for n, p in model.named_parameters()}
     goldens.store(kind, tensors, "weights/", start.items())

@@ -86,8 +86,10 @@ static const struct field method_fields[] = {
     FIELD(recipe, alpha, NUMBER, "LoRA alpha, the scale of the adapters",
           .fallback = "twice the rank"),
     FIELD(recipe, rslora, FLAG, "scale the adapters by alpha / √rank instead of alpha / rank"),
+    FIELD(recipe, dora, FLAG, "train a magnitude for each output beside its adapter (DoRA)"),
     FIELD(recipe, targets, TEXT, "adapted layers: all-linear, attention, mlp, or a list like q,v",
           .value = "LAYERS"),
+    FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
     FIELD(recipe, dropout, SHARE, "dropout on the adapters' input", .fallback = "0"),
     { 0 },
 };
@@ -272,8 +274,8 @@ static enum err lay_out(struct job *job)
     double began = clock_seconds();
     TRY(transformer_init(&job->transformer, job->arena, &job->device, &job->arrangement.setup));
     if (job->model.has_weights && !request.random_weights) {
-        transformer_random_adapters(&job->transformer, (uint64_t)settings.seed);
         TRY(transformer_load(&job->transformer, &job->model.weights));
+        transformer_random_adapters(&job->transformer, (uint64_t)settings.seed);
     } else {
         if (!job->group.rank && !job->line->common.quiet)
             print_note("training random weights: the result is only a test");

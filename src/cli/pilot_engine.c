@@ -178,8 +178,8 @@ static enum err lay_out(struct job *job)
     struct transformer *t = &job->transformer;
     TRY(transformer_init(t, job->arena, &job->device, &job->arrangement.setup));
     if (job->model.has_weights) {
-        transformer_random_adapters(t, (uint64_t)job->request->seed);
         TRY(transformer_load(t, &job->model.weights));
+        transformer_random_adapters(t, (uint64_t)job->request->seed);
     } else {
         if (!job->line->common.quiet && !job->group.rank)
             print_note("no weights of %s here: the pilot uses random weights, which does "

@@ -55,6 +55,8 @@ struct attention {
     int64_t heads, kv_heads, head_size;
     int64_t window; // keys that a token attends to, including itself; 0: all before it
     bool any_order; // backward may add in any order: faster, but not the same bits twice
+    double scale;   // of q kᵀ; 0: 1 / √D
+    double cap;     // scores x become cap · tanh(x / cap); 0: they stay
 };
 
 struct adamw {
@@ -114,10 +116,14 @@ struct group_seconds {
     double all, waited;
 };
 
+// Of the gate of a feed-forward network: x · sigmoid(x), or x · Φ(x), Φ of the normal distribution.
+enum activation { ACTIVATION_SILU, ACTIVATION_GELU };
+
 enum fill { FILL_CONSTANT, FILL_NORMAL, FILL_UNIFORM };
 
 struct backend {
     const char *name;
+    bool only_llama; // runs no GELU, no soft cap, and no scale of its own of embedding or scores
     int (*devices)(void);
     enum err (*open)(struct device *, int index);
     void (*close)(struct device *);
@@ -152,24 +158,27 @@ struct backend {
                                const int32_t *ids);
 
     // sum = a + b (b may be none, then sum too); rms[t] = 1 / √(mean sum² + ε);
-    // out = sum · rms · weight. (T, C); rms (T, 1), weight (1, C). If the weight is narrower, each
-    // row is cut into pieces of its width, each with a norm of its own, and rms is (T, pieces).
+    // out = sum · rms · (offset + weight). (T, C); rms (T, 1), weight (1, C). If the weight is
+    // narrower, each row is cut into pieces of its width, each with a norm of its own, and rms is
+    // (T, pieces).
     void (*norm_forward)(struct device *, struct tensor sum, struct tensor out, struct tensor rms,
-                         struct tensor a, struct tensor b, struct tensor weight, double epsilon);
+                         struct tensor a, struct tensor b, struct tensor weight, double offset,
+                         double epsilon);
     // dx = residual + Jᵀ dout. residual and dweight may be none; dx may be residual or dout.
     void (*norm_backward)(struct device *, struct tensor dx, struct tensor dweight /* += */,
                           struct tensor residual, struct tensor dout, struct tensor x,
-                          struct tensor rms, struct tensor weight);
+                          struct tensor rms, struct tensor weight, double offset);
     // sum = a + b.
     void (*add)(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 
-    // RoPE: rotates each head's pairs (i, i + D/2) by position · frequency[i], in place. x is
-    // (T, heads · D), frequencies (1, D/2) in fp64; direction −1 rotates back: the backward pass.
+    // RoPE: rotates the pairs (i, i + R/2) of the first R columns of each head by position ·
+    // frequency[i], and multiplies them by scale, in place. x is (T, heads · D), frequencies
+    // (1, R/2) in fp64; direction −1 rotates back: the backward pass.
     void (*rotary)(struct device *, struct tensor x, const int32_t *positions,
-                   struct tensor frequencies, int64_t head_size, int direction);
+                   struct tensor frequencies, int64_t head_size, int direction, double scale);
 
-    // softmax(q kᵀ / √D) v for each document and head, causal. q, out (T, H · D), k, v (T, K · D);
-    // lse (T, H), dense, is the log-sum-exp of each row. Call attention_begin() once per
+    // softmax(scale · q kᵀ) v for each document and head, causal. q, out (T, H · D), k, v (T, K ·
+    // D); lse (T, H), dense, is the log-sum-exp of each row. Call attention_begin() once per
     // micro-batch, before the others; what it prepares in the workspace is valid until the next
     // call.
     int64_t (*attention_bytes)(struct device *, const struct attention *, enum dtype);
@@ -189,6 +198,15 @@ struct backend {
     void (*swiglu_backward)(struct device *, struct tensor dgate, struct tensor dup,
                             struct tensor dweight, struct tensor dout, struct tensor gate,
                             struct tensor up, struct tensor weight);
+
+    // What only some models need; NULL where only_llama. out = gelu(gate) · up with GELU in its
+    // form with tanh, places as above; x = factor · x; and the loss of soft caps (loss.c).
+    void (*geglu_forward)(struct device *, struct tensor out, struct tensor gate, struct tensor up);
+    void (*geglu_backward)(struct device *, struct tensor dgate, struct tensor dup,
+                           struct tensor dout, struct tensor gate, struct tensor up);
+    void (*scale)(struct device *, struct tensor x, double factor);
+    void (*capped_cross_entropy)(struct device *, struct tensor losses, struct tensor logits,
+                                 const int32_t *targets, double scale, double cap);
 
     // The router of a mixture of experts. probabilities = softmax(logits), (T, E); the k largest
     // are chosen, of equal ones the first, and are the weights of the rows, (T · k, 1). load (2, E)
@@ -238,6 +256,16 @@ struct backend {
     void (*adapters_backward)(struct device *, struct tensor dz, const struct adapter_part *,
                               int count, struct tensor dy, struct tensor b, struct tensor z,
                               double scale);
+
+    // Magnitudes of outputs (DoRA); all are NULL where a device has none. norms_j = ‖w_j + scale ·
+    // (b a)_j‖ of rows, (1, out); y_j · m_j / norms_j, of columns; and backward, where dy becomes
+    // the gradient of y, which is given as it was before: dm_j += Σ dy_j · y_j / norms_j.
+    void (*row_norms)(struct device *, struct tensor norms, struct tensor w /* (out, in) */,
+                      struct tensor b /* (out, rank) */, struct tensor a /* (rank, in) */,
+                      double scale);
+    void (*magnify)(struct device *, struct tensor y, struct tensor m, struct tensor norms);
+    void (*magnify_backward)(struct device *, struct tensor dm /* += */, struct tensor dy,
+                             struct tensor y, struct tensor m, struct tensor norms);
 
     // fp8 with a scale per row: scale = largest magnitude / 448, code = value / scale. scales
     // (rows, 1) in fp32, codes (rows, columns). Transposed: codes are (columns of in, rows of in).

@@ -6,63 +6,51 @@
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    const char *model_type, *class;
-} kinds[] = {
-    { "llama", "LlamaForCausalLM" },     { "mistral", "MistralForCausalLM" },
-    { "qwen2", "Qwen2ForCausalLM" },     { "qwen3", "Qwen3ForCausalLM" },
-    { "mixtral", "MixtralForCausalLM" }, { "qwen3_moe", "Qwen3MoeForCausalLM" },
+struct reading { // a config being read
+    struct decoder *decoder;
+    struct arena *arena;
+    const struct json *config;
+    const char *name;
 };
-enum { KINDS = sizeof kinds / sizeof *kinds };
 
-#define TRAINED "llama, mistral, qwen2, qwen3, mixtral and qwen3_moe"
-
-// --- what can be run ---------------------------------------------------------
-
-static enum err check(const struct model *m, const char *name)
+static enum err check(const struct reading *in)
 {
-    const struct {
-        bool is;
-        const char *what;
-    } others[] = {
-        { m->shared_experts > 0 || m->shared_width > 0, "has shared experts" },
-        { m->router_bias, "has a bias on its router" },
-        { m->kv_lora_rank > 0, "has latent attention" },
-        { !m->gated, "has no gate in its feed-forward network" },
-        { m->norm != MODEL_RMS_NORM || m->norms_per_layer != 2, "has other norms than Llama" },
-        { m->qk_norm == MODEL_QK_WIDTH, "normalises queries over all heads" },
-        { m->parallel, "runs attention and feed-forward in parallel" },
-        { m->learned_positions || m->embedding_norm, "has learned positions or a first norm" },
-        { m->out_bias || m->mlp_bias || m->head_bias, "has biases other than those of q, k and v" },
-        { m->fused_qkv || m->fused_gate_up, "stores its linears fused" },
-        { m->attention_sinks || m->activation_parameters > 0, "has additional weights" },
-        { m->head_size % 2 != 0, "has heads of an odd size" },
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (others[i].is)
-            return fail(ERR_INPUT, "%s: the model %s; the engine trains the Llama family: " TRAINED,
-                        name, others[i].what);
+    const struct decoder *d = in->decoder;
+    const char *foreign = architecture_foreign(d->architecture, &d->model);
+    if (foreign)
+        return fail(ERR_INPUT, "%s: the model has %s; the engine trains models of the types %s",
+                    in->name, foreign, architecture_types(in->arena));
     return OK;
 }
 
-static const char *kind_of(const struct model *m)
+// Unlike json_get_number(), tells a null, which is none, from a key that is absent.
+static double number_or_none(const struct json *config, const char *key, double absent)
 {
-    bool is_qwen3 = m->qk_norm == MODEL_QK_HEAD;
-    return m->experts          ? is_qwen3 ? "qwen3_moe" : "mixtral"
-           : is_qwen3          ? "qwen3"
-           : m->qkv_bias       ? "qwen2"
-           : m->sliding_window ? "mistral"
-                               : "llama";
+    for (size_t i = 0; i < config->count; i++)
+        if (text_is(config->items[2 * i].string, key))
+            return json_get_number(config, key, 0);
+    return absent;
 }
 
 // --- positions ---------------------------------------------------------------
 
-static void plain_frequencies(struct decoder *d, struct arena *arena)
+static double *frequencies_of(const struct decoder *d, enum decoder_rotation rotation)
 {
-    int64_t half = d->model.head_size / 2;
-    d->frequencies = ARENA_NEW(arena, double, half);
+    return d->frequencies + (int64_t)rotation * (d->rotary_size / 2);
+}
+
+static void plain_frequencies(struct decoder *d, enum decoder_rotation rotation, double theta)
+{
+    int64_t half = d->rotary_size / 2;
     for (int64_t i = 0; i < half; i++)
-        d->frequencies[i] = pow(d->rope_theta, -(double)i / (double)half);
+        frequencies_of(d, rotation)[i] = pow(theta, -(double)i / (double)half);
+}
+
+static void start_frequencies(struct decoder *d, struct arena *arena)
+{
+    d->frequencies = ARENA_NEW(arena, double, DECODER_ROTATIONS *(d->rotary_size / 2) + 1);
+    plain_frequencies(d, ROTATION_USUAL, d->rope_theta);
+    plain_frequencies(d, ROTATION_OTHER, d->local_theta > 0 ? d->local_theta : d->rope_theta);
 }
 
 // Llama 3.1's rule: long wavelengths are stretched, short ones kept, those between interpolated.
@@ -74,7 +62,7 @@ static enum err scale_llama3(struct decoder *d, const char *name)
                     "%s: rope_scaling llama3 needs low_freq_factor below high_freq_factor and "
                     "original_max_position_embeddings",
                     name);
-    for (int64_t i = 0; i < d->model.head_size / 2; i++) {
+    for (int64_t i = 0; i < d->rotary_size / 2; i++) {
         double f = d->frequencies[i], waves = s->trained * f / 6.283185307179586;
         double smooth = (waves - s->low) / (s->high - s->low);
         smooth = smooth < 0 ? 0 : smooth > 1 ? 1 : smooth;
@@ -83,31 +71,180 @@ static enum err scale_llama3(struct decoder *d, const char *name)
     return OK;
 }
 
-static enum err scale(struct decoder *d, const struct json *scaling, const char *name)
+static enum err scale_linear(struct decoder *d, const char *name)
 {
+    (void)name;
+    for (int64_t i = 0; i < d->rotary_size / 2; i++)
+        d->frequencies[i] /= d->scaling.factor;
+    return OK;
+}
+
+// Phi's rule: a factor for each pair, others for documents beyond the trained length, and rotated
+// values that grow with the logarithm of the stretch.
+static enum err scale_longrope(struct decoder *d, const char *name)
+{
+    struct decoder_scaling *s = &d->scaling;
+    if (!(s->trained > 1))
+        return fail(ERR_INPUT, "%s: rope_scaling longrope needs original_max_position_embeddings",
+                    name);
+    for (int rotation = 0; rotation < DECODER_ROTATIONS; rotation++)
+        for (int64_t i = 0; i < d->rotary_size / 2; i++) {
+            if (!s->factors[rotation] || !(s->factors[rotation][i] > 0))
+                return fail(
+                    ERR_INPUT,
+                    "%s: rope_scaling longrope needs short_factor and long_factor with %lld "
+                    "numbers above 0",
+                    name, (long long)d->rotary_size / 2);
+            frequencies_of(d, (enum decoder_rotation)rotation)[i] =
+                pow(d->rope_theta, -2 * (double)i / (double)d->rotary_size) /
+                s->factors[rotation][i];
+        }
+    if (s->factor > 1)
+        d->rotary_scale = sqrt(1 + log(s->factor) / log(s->trained));
+    return OK;
+}
+
+static const struct {
+    const char *name, *type;
+    enum err (*scale)(struct decoder *, const char *name);
+} scalings[] = {
+    { "linear", "linear", scale_linear },
+    { "llama3", "llama3", scale_llama3 },
+    { "longrope", "longrope", scale_longrope },
+    { "su", "longrope", scale_longrope }, // its name in the first files of Phi-3
+};
+enum { SCALINGS = sizeof scalings / sizeof *scalings };
+
+// The numbers of a list, if it has as many as a head has rotated pairs.
+static const double *read_factors(const struct reading *in, const struct json *scaling,
+                                  const char *key)
+{
+    const struct json *list = json_get(scaling, key);
+    int64_t half = in->decoder->rotary_size / 2;
+    if (!list || list->kind != JSON_ARRAY || (int64_t)list->count != half)
+        return NULL;
+    double *out = ARENA_NEW(in->arena, double, half);
+    for (int64_t i = 0; i < half; i++)
+        out[i] = list->items[i].kind == JSON_NUMBER ? list->items[i].number : NAN;
+    return out;
+}
+
+// Phi states the length of its training beside the scaling, and the stretch not at all.
+static double trained_length(const struct reading *in, const struct json *scaling)
+{
+    const char *key = "original_max_position_embeddings";
+    return json_get_number(scaling, key, json_get_number(in->config, key, NAN));
+}
+
+static enum err read_scaling(const struct reading *in, const struct json *scaling)
+{
+    struct decoder *d = in->decoder;
     struct text type = json_get_text(scaling, "rope_type");
     type = type.at ? type : json_get_text(scaling, "type");
     if (!type.at || text_is(type, "default"))
         return OK;
+    int found = 0;
+    while (found < SCALINGS && !text_is(type, scalings[found].name))
+        found++;
+    if (found == SCALINGS)
+        return fail(ERR_INPUT,
+                    "%s: rope_scaling \"%.*s\" is not supported; linear, llama3 and longrope are",
+                    in->name, TEXT_BRIEF(type));
+    double trained = trained_length(in, scaling);
     d->scaling = (struct decoder_scaling){
-        .type = text_is(type, "llama3")   ? "llama3"
-                : text_is(type, "linear") ? "linear"
-                                          : NULL,
-        .factor = json_get_number(scaling, "factor", NAN),
+        .type = scalings[found].type,
+        .factor = json_get_number(scaling, "factor", (double)d->model.max_positions / trained),
         .low = json_get_number(scaling, "low_freq_factor", NAN),
         .high = json_get_number(scaling, "high_freq_factor", NAN),
-        .trained = json_get_number(scaling, "original_max_position_embeddings", NAN),
+        .trained = trained,
+        .factors = { read_factors(in, scaling, "short_factor"),
+                     read_factors(in, scaling, "long_factor") },
     };
-    if (!d->scaling.type)
-        return fail(ERR_INPUT, "%s: rope_scaling \"%.*s\" is not supported; linear and llama3 are",
-                    name, TEXT_BRIEF(type));
     if (!(d->scaling.factor >= 1))
-        return fail(ERR_INPUT, "%s: rope_scaling has no factor of at least 1", name);
-    if (!strcmp(d->scaling.type, "llama3"))
-        return scale_llama3(d, name);
-    for (int64_t i = 0; i < d->model.head_size / 2; i++)
-        d->frequencies[i] /= d->scaling.factor;
-    return OK;
+        return fail(ERR_INPUT, "%s: rope_scaling has no factor of at least 1", in->name);
+    return scalings[found].scale(d, in->name);
+}
+
+// Where positions differ between layers with and without a window, there is an object for each.
+static enum err read_positions(const struct reading *in)
+{
+    struct decoder *d = in->decoder;
+    const struct architecture *a = d->architecture;
+    const struct json *stated = json_get(in->config, "rope_parameters");
+    const struct json *local = json_get(stated, "sliding_attention");
+    const struct json *full = json_get(stated, "full_attention");
+    const struct json *positions = full ? full : stated;
+    const struct json *scaling = positions ? positions : json_get(in->config, "rope_scaling");
+    double theta = json_get_number(in->config, "rope_theta", a->theta ? a->theta : 10000);
+    double part = json_get_number(in->config, "partial_rotary_factor", 1);
+    d->rope_theta = json_get_number(positions, "rope_theta", theta);
+    d->local_theta = json_get_number(in->config, "rope_local_base_freq", a->local_theta);
+    d->local_theta = json_get_number(local, "rope_theta", d->local_theta);
+    part = json_get_number(positions, "partial_rotary_factor", part);
+    d->rotary_size = (int64_t)((double)d->model.head_size * part);
+    if (!(d->rope_theta > 0) || !(d->local_theta >= 0))
+        return fail(ERR_INPUT, "%s: rope_theta must be above 0", in->name);
+    if (!(part > 0 && part <= 1) || d->rotary_size % 2)
+        return fail(ERR_INPUT, "%s: partial_rotary_factor %g leaves no even part of a head of %lld",
+                    in->name, part, (long long)d->model.head_size);
+    start_frequencies(d, in->arena);
+    return scaling ? read_scaling(in, scaling) : OK;
+}
+
+enum decoder_rotation decoder_rotation(const struct decoder *d, int64_t layer, int64_t tokens)
+{
+    bool is_long = d->scaling.factors[ROTATION_OTHER] && (double)tokens > d->scaling.trained;
+    bool is_local = d->local_theta > 0 && decoder_window(d, layer) > 0;
+    return d->unrotated && d->unrotated[layer] ? ROTATION_NONE
+           : is_long || is_local               ? ROTATION_OTHER
+                                               : ROTATION_USUAL;
+}
+
+// --- layers ------------------------------------------------------------------
+
+static bool is_word(const struct json *value, const char *word)
+{
+    return value->kind == JSON_STRING && text_is(value->string, word);
+}
+
+// Layers that attend to everything are the first ones (Qwen 2), or one in so many (Gemma), unless
+// the config lists them.
+static const int64_t *windows_of(const struct decoder *d, struct arena *arena,
+                                 const struct json *types)
+{
+    const struct model *m = &d->model;
+    int64_t full = m->full_attention_layers, every = full ? m->layers / full : 0;
+    bool listed = types && types->kind == JSON_ARRAY && (int64_t)types->count == m->layers;
+    if (!m->sliding_window || (!full && !listed))
+        return NULL;
+    int64_t *windows = ARENA_NEW(arena, int64_t, m->layers);
+    for (int64_t i = 0; i < m->layers; i++) {
+        bool is_full = listed ? is_word(&types->items[i], "full_attention")
+                       : d->architecture->spreads_windows ? (i + 1) % every == 0
+                                                          : i < full;
+        windows[i] = is_full ? 0 : m->sliding_window;
+    }
+    return windows;
+}
+
+int64_t decoder_window(const struct decoder *decoder, int64_t layer)
+{
+    return decoder->windows ? decoder->windows[layer] : decoder->model.sliding_window;
+}
+
+// SmolLM 3 rotates nothing in one layer of so many; a list has a 1 for each layer that rotates.
+static const bool *unrotated_of(const struct decoder *d, struct arena *arena,
+                                const struct json *list)
+{
+    int64_t layers = d->model.layers, every = d->architecture->unrotated_every;
+    bool listed = list && list->kind == JSON_ARRAY && (int64_t)list->count == layers;
+    if (!every)
+        return NULL;
+    bool *unrotated = ARENA_NEW(arena, bool, layers);
+    for (int64_t i = 0; i < layers; i++)
+        unrotated[i] = listed ? list->items[i].kind == JSON_NUMBER && list->items[i].number == 0
+                              : (i + 1) % every == 0;
+    return unrotated;
 }
 
 // --- reading -----------------------------------------------------------------
@@ -118,37 +255,81 @@ static enum err scale(struct decoder *d, const struct json *scaling, const char 
 static void read_experts(struct decoder *d, const struct json *config)
 {
     d->normalises_experts =
-        !strcmp(d->kind, "mixtral") || json_get_bool(config, "norm_topk_prob", false);
+        d->architecture->normalises_experts || json_get_bool(config, "norm_topk_prob", false);
     if (d->model.experts && json_get_bool(config, "output_router_logits", false))
         d->balance = json_get_number(config, "router_aux_loss_coef", 0.001);
+}
+
+static const char *const activation_names[][3] = {
+    [ACTIVATION_SILU] = { "silu", "swish" },
+    [ACTIVATION_GELU] = { "gelu_pytorch_tanh",
+                          "gelu" }, // Gemma's files say gelu and mean the other
+};
+
+static enum err check_activation(const struct reading *in)
+{
+    struct text name = json_get_text(in->config, "hidden_activation");
+    name = name.at ? name : json_get_text(in->config, "hidden_act");
+    const char *const *names = activation_names[in->decoder->architecture->activation];
+    for (int i = 0; name.at && names[i]; i++)
+        if (text_is(name, names[i]))
+            return OK;
+    return name.at ? fail(ERR_INPUT, "%s: hidden_act \"%.*s\" is not supported; of %s %s is",
+                          in->name, TEXT_BRIEF(name), in->decoder->architecture->type, names[0])
+                   : OK;
+}
+
+static void set_score_size(struct decoder *d, double size)
+{
+    d->attention_scale = size > 0 && size != (double)d->model.head_size ? 1 / sqrt(size) : 0;
+}
+
+// What a family has where its config says nothing.
+static void set_usual(struct decoder *d)
+{
+    const struct architecture *a = d->architecture;
+    d->embedding_scale = a->scales_embedding ? sqrt((double)d->model.width) : 1;
+    set_score_size(d, a->score_size);
+    d->attention_cap = a->attention_cap;
+    d->logit_cap = a->logit_cap;
+    d->rotary_size = d->model.head_size;
+    d->rotary_scale = 1;
+}
+
+static enum err read_numbers(const struct reading *in)
+{
+    struct decoder *d = in->decoder;
+    d->norm_epsilon = json_get_number(in->config, "rms_norm_eps", 1e-6);
+    d->attention_cap = number_or_none(in->config, "attn_logit_softcapping", d->attention_cap);
+    d->logit_cap = number_or_none(in->config, "final_logit_softcapping", d->logit_cap);
+    double usual = d->architecture->score_size;
+    set_score_size(d, json_get_number(in->config, "query_pre_attn_scalar", usual));
+    if (!(d->norm_epsilon >= 0) || !(d->attention_cap >= 0) || !(d->logit_cap >= 0))
+        return fail(ERR_INPUT, "%s: rms_norm_eps and soft caps must not be negative", in->name);
+    if (json_get_bool(in->config, "use_bidirectional_attention", false))
+        return fail(ERR_INPUT, "%s: use_bidirectional_attention is not supported", in->name);
+    return check_activation(in);
 }
 
 enum err decoder_read(struct decoder *out, struct arena *arena, struct text json, const char *name)
 {
     *out = (struct decoder){ 0 };
     struct json config;
+    struct reading in = { out, arena, &config, name };
     TRY(model_read_config(&out->model, arena, json, name));
     TRY(json_read(&config, arena, json, name));
     struct text type = json_get_text(&config, "model_type");
-    for (int i = 0; i < KINDS; i++)
-        if (type.at && text_is(type, kinds[i].model_type))
-            out->kind = kinds[i].model_type;
-    if (!out->kind)
-        return fail(ERR_INPUT,
-                    "%s: the engine cannot train model_type \"%.*s\"; it trains " TRAINED, name,
-                    TEXT_BRIEF(type));
-    TRY(check(&out->model, name));
-    const struct json *positions = json_get(&config, "rope_parameters");
-    const struct json *scaling = positions ? positions : json_get(&config, "rope_scaling");
-    out->norm_epsilon = json_get_number(&config, "rms_norm_eps", 1e-6);
-    out->rope_theta = json_get_number(&config, "rope_theta", 10000);
-    if (positions)
-        out->rope_theta = json_get_number(positions, "rope_theta", out->rope_theta);
-    if (!(out->rope_theta > 0) || !(out->norm_epsilon >= 0))
-        return fail(ERR_INPUT, "%s: rope_theta and rms_norm_eps must not be negative", name);
+    out->architecture = architecture_find(type);
+    if (!out->architecture)
+        return fail(ERR_INPUT, "%s: the engine cannot train model_type \"%.*s\"; it trains %s",
+                    name, TEXT_BRIEF(type), architecture_types(arena));
+    TRY(check(&in));
+    set_usual(out);
+    out->windows = windows_of(out, arena, json_get(&config, "layer_types"));
+    out->unrotated = unrotated_of(out, arena, json_get(&config, "no_rope_layers"));
     read_experts(out, &config);
-    plain_frequencies(out, arena);
-    return scaling ? scale(out, scaling, name) : OK;
+    TRY(read_numbers(&in));
+    return read_positions(&in);
 }
 
 enum err decoder_of(struct decoder *out, struct arena *arena, const struct model *model)
@@ -156,36 +337,72 @@ enum err decoder_of(struct decoder *out, struct arena *arena, const struct model
     *out = (struct decoder){ .model = *model,
                              .norm_epsilon = 1e-5,
                              .rope_theta = 10000,
-                             .kind = kind_of(model),
+                             .architecture = architecture_of(model),
                              .normalises_experts = true };
-    TRY(check(model, model->name ? model->name : "the model"));
-    plain_frequencies(out, arena);
+    TRY(check(&(struct reading){
+        .decoder = out, .arena = arena, .name = model->name ? model->name : "the model" }));
+    set_usual(out);
+    out->windows = windows_of(out, arena, NULL);
+    out->unrotated = unrotated_of(out, arena, NULL);
+    start_frequencies(out, arena);
     return OK;
 }
 
-int64_t decoder_window(const struct decoder *decoder, int64_t layer)
+const char *decoder_beyond_llama(const struct decoder *d)
 {
-    const struct model *m = &decoder->model;
-    return layer < m->full_attention_layers ? 0 : m->sliding_window;
+    return d->architecture->activation == ACTIVATION_GELU ? "GELU in its feed-forward network"
+           : d->embedding_scale != 1                      ? "scaled embeddings"
+           : d->attention_cap > 0 || d->logit_cap > 0     ? "soft caps"
+           : d->attention_scale > 0                       ? "a scale of its own in attention"
+                                                          : NULL;
 }
 
-static void write_scaling(const struct decoder_scaling *s, struct json_writer *w)
+// --- writing -----------------------------------------------------------------
+
+static void write_factors(struct json_writer *w, const char *key, const double *factors,
+                          int64_t count)
 {
+    json_open(w, key, '[');
+    for (int64_t i = 0; i < count; i++)
+        json_put_number(w, NULL, factors[i]);
+    json_close(w, ']');
+}
+
+static void write_scaling(const struct decoder *d, struct json_writer *w)
+{
+    const struct decoder_scaling *s = &d->scaling;
     json_open(w, "rope_scaling", '{');
     json_put_string(w, "rope_type", s->type);
     json_put_number(w, "factor", s->factor);
     if (!strcmp(s->type, "llama3")) {
         json_put_number(w, "low_freq_factor", s->low);
         json_put_number(w, "high_freq_factor", s->high);
+    }
+    if (strcmp(s->type, "linear"))
         json_put_number(w, "original_max_position_embeddings", s->trained);
+    if (s->factors[0]) {
+        write_factors(w, "short_factor", s->factors[ROTATION_USUAL], d->rotary_size / 2);
+        write_factors(w, "long_factor", s->factors[ROTATION_OTHER], d->rotary_size / 2);
     }
     json_close(w, '}');
+}
+
+static void write_positions(const struct decoder *d, struct json_writer *w)
+{
+    json_put_number(w, "rope_theta", d->rope_theta);
+    if (d->local_theta > 0)
+        json_put_number(w, "rope_local_base_freq", d->local_theta);
+    if (d->rotary_size < d->model.head_size)
+        json_put_number(w, "partial_rotary_factor",
+                        (double)d->rotary_size / (double)d->model.head_size);
+    if (d->scaling.type)
+        write_scaling(d, w);
 }
 
 static void write_experts(const struct decoder *d, struct json_writer *w)
 {
     const struct model *m = &d->model;
-    bool is_mixtral = !strcmp(d->kind, "mixtral");
+    bool is_mixtral = !strcmp(d->architecture->type, "mixtral");
     json_put_count(w, is_mixtral ? "num_local_experts" : "num_experts", m->experts);
     json_put_count(w, "num_experts_per_tok", m->experts_active);
     if (!is_mixtral) {
@@ -202,16 +419,38 @@ static void write_experts(const struct decoder *d, struct json_writer *w)
         json_put_number(w, "router_aux_loss_coef", d->balance);
 }
 
+static void write_caps(const struct decoder *d, struct json_writer *w)
+{
+    if (!d->architecture->score_size)
+        return;
+    json_put_number(w, "attn_logit_softcapping", d->attention_cap ? d->attention_cap : NAN);
+    json_put_number(w, "final_logit_softcapping", d->logit_cap ? d->logit_cap : NAN);
+    json_put_number(w, "query_pre_attn_scalar",
+                    d->attention_scale > 0 ? 1 / (d->attention_scale * d->attention_scale)
+                                           : (double)d->model.head_size);
+}
+
+static void write_windows(const struct decoder *d, struct json_writer *w)
+{
+    json_put_count(w, "sliding_window", d->model.sliding_window);
+    if (!d->windows)
+        return;
+    json_put_bool(w, "use_sliding_window", true);
+    json_open(w, "layer_types", '[');
+    for (int64_t i = 0; i < d->model.layers; i++)
+        json_put_string(w, NULL, d->windows[i] ? "sliding_attention" : "full_attention");
+    json_close(w, ']');
+}
+
 void decoder_write(const struct decoder *d, struct json_writer *w, const char *torch_dtype)
 {
     const struct model *m = &d->model;
+    const char *activation = activation_names[d->architecture->activation][0];
     json_open(w, NULL, '{');
     json_open(w, "architectures", '[');
-    for (int i = 0; i < KINDS; i++)
-        if (!strcmp(d->kind, kinds[i].model_type))
-            json_put_string(w, NULL, kinds[i].class);
+    json_put_string(w, NULL, d->architecture->class_name);
     json_close(w, ']');
-    json_put_string(w, "model_type", d->kind);
+    json_put_string(w, "model_type", d->architecture->type);
     json_put_string(w, "torch_dtype", torch_dtype);
     json_put_count(w, "hidden_size", m->width);
     json_put_count(w, "intermediate_size", m->ffn_width ? m->ffn_width : m->expert_width);
@@ -221,16 +460,23 @@ void decoder_write(const struct decoder *d, struct json_writer *w, const char *t
     json_put_count(w, "head_dim", m->head_size);
     json_put_count(w, "vocab_size", m->vocabulary);
     json_put_count(w, "max_position_embeddings", m->max_positions ? m->max_positions : 2048);
-    json_put_string(w, "hidden_act", "silu");
+    json_put_string(w, "hidden_act", activation);
+    if (d->architecture->activation)
+        json_put_string(w, "hidden_activation", activation);
     json_put_number(w, "rms_norm_eps", d->norm_epsilon);
-    json_put_number(w, "rope_theta", d->rope_theta);
-    if (d->scaling.type)
-        write_scaling(&d->scaling, w);
+    write_positions(d, w);
+    write_caps(d, w);
     if (m->experts)
         write_experts(d, w);
     json_put_bool(w, "tie_word_embeddings", m->tied_embeddings);
     json_put_bool(w, "attention_bias", false);
+    if (d->unrotated) {
+        json_open(w, "no_rope_layers", '[');
+        for (int64_t i = 0; i < m->layers; i++)
+            json_put_count(w, NULL, !d->unrotated[i]);
+        json_close(w, ']');
+    }
     if (m->sliding_window)
-        json_put_count(w, "sliding_window", m->sliding_window);
+        write_windows(d, w);
     json_close(w, '}');
 }

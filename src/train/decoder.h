@@ -3,31 +3,45 @@
 //
 //     struct decoder decoder;
 //     TRY(decoder_read(&decoder, arena, file.text, "config.json"));
-//     double frequency = decoder.frequencies[0]; // of the first rotary pair, per position
+//     int64_t window = decoder_window(&decoder, 3);
 //
-// The engine runs Llama 2 and 3, Mistral, Qwen 2, 2.5 and 3 and models of the same shape: RMSNorm,
-// RoPE (plain, linear or llama3 scaling), grouped-query attention, SwiGLU, optional bias on q, k
-// and v, optional norm on q and k; and mixtures of experts of the same parts: Mixtral and Qwen 3
-// MoE. Anything else is refused.
+// The engine runs the families of files/architecture.c: decoders with RMSNorm, RoPE (plain, linear,
+// llama3 or longrope scaling, of all or part of a head), grouped-query attention in windows or not,
+// and a gated feed-forward network or a mixture of them. What else they differ in is a number here:
+// of most models it is the one that changes nothing. Anything else is refused.
 
 #pragma once
 
-#include "core/step/model.h"
+#include "train/backend.h"
+#include "train/files/architecture.h"
+
+// Frequencies of the usual positions, and of others: of layers with a window (Gemma 3), or of
+// documents that are longer than those of the model's training (longrope).
+enum decoder_rotation { ROTATION_USUAL, ROTATION_OTHER, ROTATION_NONE };
+enum { DECODER_ROTATIONS = ROTATION_NONE };
 
 struct decoder_scaling { // of positions, as in config.json
-    const char *type;    // NULL, "linear", "llama3"
+    const char *type;    // NULL, "linear", "llama3", "longrope"
     double factor, low, high, trained;
+    const double *factors[DECODER_ROTATIONS]; // of longrope, for each pair: short, long
 };
 
 struct decoder {
     struct model model;
+    const struct architecture *architecture;
     double norm_epsilon;
-    double rope_theta;
+    double rope_theta, local_theta; // local: of layers with a window; 0: as the others
     struct decoder_scaling scaling;
-    double *frequencies; // head_size / 2
-    const char *kind;    // model_type: "llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"
-    bool normalises_experts; // the weights of a token's experts add up to 1
-    double balance;          // weight of the auxiliary loss that spreads tokens over experts
+    int64_t rotary_size;             // the first columns of a head, which are rotated
+    double rotary_scale;             // of what is rotated
+    double *frequencies;             // (DECODER_ROTATIONS, rotary_size / 2)
+    const int64_t *windows;          // of each layer; NULL: all have that of the model
+    const bool *unrotated;           // layers without positions; NULL: none
+    double embedding_scale;          // of a token's row of the embedding
+    double attention_scale;          // of q · k; 0: 1 over the root of the size of a head
+    double attention_cap, logit_cap; // x → cap · tanh(x / cap); 0: none
+    bool normalises_experts;         // the weights of a token's experts add up to 1
+    double balance; // weight of the auxiliary loss that spreads tokens over experts
 };
 
 enum err decoder_read(struct decoder *out, struct arena *arena, struct text json, const char *name);
@@ -36,6 +50,13 @@ enum err decoder_read(struct decoder *out, struct arena *arena, struct text json
 enum err decoder_of(struct decoder *out, struct arena *arena, const struct model *model);
 
 int64_t decoder_window(const struct decoder *decoder, int64_t layer); // 0: all tokens before
+
+// How the queries and keys of a layer are rotated in a document of so many tokens.
+enum decoder_rotation decoder_rotation(const struct decoder *decoder, int64_t layer,
+                                       int64_t tokens);
+
+// What it has that a backend runs only if it is not only_llama: "soft caps"; NULL: nothing.
+const char *decoder_beyond_llama(const struct decoder *decoder);
 
 // A config.json that transformers reads back as this decoder.
 void decoder_write(const struct decoder *decoder, struct json_writer *w, const char *torch_dtype);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges a LoRA adapter into its base: W + scale · B A, row by row, into a new model folder.
+// Merges a LoRA adapter into its base: W + scale · B A, row by row, into a new model folder. With
+// DoRA each row then gets the length that the adapter says.
 
 #include "train/merge.h"
 
@@ -7,6 +8,7 @@
 #include "train/files/adapter_file.h"
 #include "train/files/weights.h"
 
+#include <math.h>
 #include <string.h>
 
 // A merge in progress. modules and saved are per slot: at most one of them applies to a weight.
@@ -113,6 +115,18 @@ static void add_product(float *rows, const float *b, const float *a, int64_t cou
         }
 }
 
+static void set_lengths(float *rows, const float *lengths, int64_t count, int64_t in)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double squares = 0;
+        for (int64_t j = 0; j < in; j++)
+            squares += (double)rows[i * in + j] * rows[i * in + j];
+        float factor = squares > 0 ? (float)(lengths[i] / sqrt(squares)) : 1;
+        for (int64_t j = 0; j < in; j++)
+            rows[i * in + j] *= factor;
+    }
+}
+
 static float *load_factor(struct arena *arena, const struct safetensors_tensor *t)
 {
     size_t count = (size_t)safetensors_elements(t);
@@ -146,12 +160,15 @@ static enum err merge_weight(struct merge *m, size_t slot)
     float *values = ARENA_NEW(m->arena, float, piece *in);
     float *a = module ? load_factor(m->arena, module->a) : NULL;
     float *b = module ? load_factor(m->arena, module->b) : NULL;
+    float *lengths = module && module->magnitude ? load_factor(m->arena, module->magnitude) : NULL;
     enum err err = OK;
     for (int64_t row = 0; row < rows && !err; row += piece) {
         int64_t here = rows - row < piece ? rows - row : piece;
         read_rows(m, slot, values, row * in, here * in);
         if (module)
             add_product(values, b + row * rank, a, here, in, rank, scale);
+        if (lengths)
+            set_lengths(values, lengths + row, here, in);
         err = weights_write(&m->out, slot, row * in, values, here * in);
     }
     arena_rewind(m->arena, mark);

@@ -4,6 +4,7 @@
 #include "train/transformer_internal.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 // --- planning ----------------------------------------------------------------
@@ -134,8 +135,12 @@ static void score_rows(struct transformer *t, int64_t first, int64_t rows, doubl
     transformer_note(t, "head", head_flops(t, rows));
     backend->matmul_nt(t->device, logits, picked, t->head->value, 1, 0);
     transformer_note(t, "loss", 0);
-    backend->cross_entropy(t->device, tensor_rows(s->losses, first, rows), logits,
-                           s->targets + first, scale);
+    struct tensor losses = tensor_rows(s->losses, first, rows);
+    if (t->decoder->logit_cap > 0)
+        backend->capped_cross_entropy(t->device, losses, logits, s->targets + first, scale,
+                                      t->decoder->logit_cap);
+    else
+        backend->cross_entropy(t->device, losses, logits, s->targets + first, scale);
     if (!scale)
         return;
     t->phase = STEP_BACKWARD;
@@ -242,6 +247,9 @@ void transformer_logits(struct transformer *t, const struct micro_batch *batch, 
         backend->matmul_nt(t->device, logits, tensor_rows(picked, i, 1), t->head->value, 1, 0);
         backend->download(t->device, host.at, logits.at, tensor_bytes(logits));
         tensor_load(out + i * logits.columns, host, 0, 0, logits.columns);
+        for (int64_t j = 0; t->decoder->logit_cap > 0 && j < logits.columns; j++)
+            out[i * logits.columns + j] =
+                t->decoder->logit_cap * tanh(out[i * logits.columns + j] / t->decoder->logit_cap);
     }
     arena_release(&scratch);
 }

@@ -66,7 +66,8 @@ struct parameter {
         PARAMETER_ZERO,
         PARAMETER_ONE,
         PARAMETER_NORMAL,
-        PARAMETER_KAIMING
+        PARAMETER_KAIMING,
+        PARAMETER_NORMS // of the rows of its linear
     } start;
     bool is_adapter;
     bool is_of_expert; // copied together with those of the other experts
@@ -101,6 +102,7 @@ enum transformer_linear {
 struct linear {
     const char *name;                        // as in the step list
     struct parameter *weight, *bias, *a, *b; // the last three may be NULL
+    struct parameter *magnitude;             // (1, out), of DoRA; NULL: none
     int64_t in, out;
     int64_t first;   // its first column in the projection's output
     int64_t first_z; // its first column in z
@@ -146,22 +148,35 @@ struct mixture {
     struct tensor activated;     // (N, F + rank), times the weight of the row
 };
 
+// Norms of a layer; a model has the first two, and of the others some.
+enum transformer_norm {
+    NORM_ATTENTION,
+    NORM_MLP,
+    NORM_ATTENTION_OUT, // of what attention adds to the residual stream
+    NORM_MLP_OUT,       // of what the feed-forward network adds
+    NORM_Q,
+    NORM_K,
+    NORMS
+};
+
 struct transformer_layer {
     struct linear linears[LINEARS];
     struct projection projections[PROJECTIONS];
-    struct parameter *attention_norm, *mlp_norm, *q_norm, *k_norm; // the last two may be NULL
+    struct parameter *norms[NORMS]; // NULL: the model has none
     enum recompute level;
     int64_t window;
     struct tensor input, middle; // (T, C): the residual stream before attention, and before the MLP
-    struct tensor input_rms, middle_rms; // (T, 1)
-    struct tensor normed, middle_normed; // (T, C + rank): inputs of qkv and of gate and up
-    struct tensor qkv;                   // (T, Q + 2 K): projected; q, k are rotated in place …
-    struct tensor rotated;               // (T, Q + K): … or into this, if they have a norm
-    struct tensor q_rms, k_rms;          // (T, heads)
-    struct tensor attended, lse;         // (T, Q + rank), (T, H)
-    struct tensor gate_up;               // (T, 2 F + rank): the last columns take dz
-    struct tensor activated;             // (T, F + rank)
-    struct mixture mixture;              // in place of the last two; may have no experts
+    struct tensor input_rms, middle_rms;  // (T, 1)
+    struct tensor normed, middle_normed;  // (T, C + rank): inputs of qkv and of gate and up
+    struct tensor qkv;                    // (T, Q + 2 K): projected; q, k are rotated in place …
+    struct tensor rotated;                // (T, Q + K): … or into this, if they have a norm
+    struct tensor q_rms, k_rms;           // (T, heads)
+    struct tensor attended, lse;          // (T, Q + rank), (T, H)
+    struct tensor attention_out, mlp_out; // (T, C): what the layer adds, before its norm
+    struct tensor attention_out_rms, mlp_out_rms; // (T, 1)
+    struct tensor gate_up;                        // (T, 2 F + rank): the last columns take dz
+    struct tensor activated;                      // (T, F + rank)
+    struct mixture mixture;                       // in place of the last two; may have no experts
 };
 
 // A micro-batch: documents end to end. The arrays are on the host and belong to the caller.
@@ -190,6 +205,8 @@ struct transformer_trace {
 struct transformer_scratch {
     struct tensor branch;            // (T, C): what a residual branch adds, or its gradient
     struct tensor dx;                // (T, C + rank): gradient of the residual stream
+    struct tensor dadded;            // (T, C + rank): … of what a layer adds, before its norm or
+                                     // magnitudes; none: the same
     struct tensor dqkv;              // (T, Q + 2 K + rank)
     struct tensor dattended;         // (T, Q)
     struct tensor dactivated;        // (T, F)
@@ -197,6 +214,8 @@ struct transformer_scratch {
     struct tensor picked, dpicked;   // (labelled, C)
     struct tensor logits;            // (chunk, V)
     struct tensor losses;            // (labelled, 1)
+    struct tensor unmagnified;       // (T, widest out): outputs before their magnitudes (DoRA)
+    struct tensor row_norms;         // (1, widest out)
     struct tensor unpacked;    // the largest projection, or those of some experts, dequantised
     struct scaled input;       // in fp8: (T, widest)
     struct tensor expert_rows; // (N, C + rank): what experts give, or its gradient
@@ -256,7 +275,7 @@ struct transformer {
     struct tensor last, last_rms, hidden; // (T, C): residual stream after the layers; its norm
     struct transformer_scratch scratch;
     struct transformer_layer common;        // tensors shared by layers that do not keep their own
-    struct tensor frequencies;              // (1, D/2) in fp64
+    struct tensor frequencies;              // (rotations, R/2) in fp64
     struct tensor loss, squared_norm, clip; // (1, 1) in fp64: of the current step
     bool is_fresh; // first micro-batch of a step: products overwrite the gradients, later ones add
     double adapter_scale;
@@ -282,7 +301,7 @@ struct parameter *transformer_find(struct transformer *t,
 // Random weights, the same for a seed with any method: normal with standard deviation 0.02, norms
 // one, adapters as PEFT initializes them.
 void transformer_random_weights(struct transformer *t, uint64_t seed);
-void transformer_random_adapters(struct transformer *t, uint64_t seed);
+void transformer_random_adapters(struct transformer *t, uint64_t seed); // after the weights are set
 
 // Copies values from the host, in their stored type, into a frozen or trained weight; a quantised
 // weight is quantised on the device.

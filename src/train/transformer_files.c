@@ -98,17 +98,30 @@ enum err transformer_save_adapter(struct transformer *t, struct arena *arena, co
     config.base = base;
     size_t count = 0;
     for (size_t i = 0; i < t->parameter_count; i++) {
-        const struct parameter *a = &t->parameters[i], *b = a + 1; // listed one after the other
+        const struct parameter *a = &t->parameters[i], *b = a + 1; // magnitudes follow
         if (!a->is_adapter || a->start != PARAMETER_KAIMING)
             continue;
         factors[count++] =
-            (struct adapter_file_factors){ module_of(arena, a), a->value.columns, b->value.rows,
+            (struct adapter_file_factors){ module_of(arena, a),
+                                           a->value.columns,
+                                           b->value.rows,
                                            values_of(t, arena, a->master),
-                                           values_of(t, arena, b->master) };
+                                           values_of(t, arena, b->master),
+                                           config.has_magnitudes ? values_of(t, arena, a[2].master)
+                                                                 : NULL };
     }
+    struct adapter_file_whole whole[2];
+    size_t whole_count = 0;
+    struct parameter *ends[] = { t->embedding, t->head };
+    for (int i = 0; t->setup.recipe->trains_embeddings && i < 2; i++)
+        whole[whole_count++] =
+            (struct adapter_file_whole){ ends[i]->name,
+                                         2,
+                                         { ends[i]->value.rows, ends[i]->value.columns },
+                                         values_of(t, arena, ends[i]->master) };
     return adapter_file_write(
         folder, arena, &config,
-        &(struct adapter_file_content){ factors, count, NULL, 0, STORAGE_F32 });
+        &(struct adapter_file_content){ factors, count, whole, whole_count, STORAGE_F32 });
 }
 
 static enum err set_factor(struct transformer *t, struct parameter *p,
@@ -121,31 +134,46 @@ static enum err set_factor(struct transformer *t, struct parameter *p,
     return OK;
 }
 
+// Embedding and head, where they are trained beside the adapters.
+static enum err set_saved(struct transformer *t, const struct adapter_file *in)
+{
+    for (size_t i = 0; i < in->saved_count; i++) {
+        struct parameter *p = transformer_find(t, in->saved[i].name);
+        if (!p || !p->master.at)
+            return fail(ERR_INPUT, "%s: holds %s, which this run does not train%s", in->folder,
+                        in->saved[i].name, p ? "; give --trains-embeddings" : "");
+        TRY(set_factor(t, p, in->saved[i].tensor));
+    }
+    return OK;
+}
+
 static enum err set_adapter(struct transformer *t, struct arena *arena,
                             const struct adapter_file *in)
 {
     if (in->config.rank != t->setup.recipe->rank ||
+        in->config.has_magnitudes != t->setup.recipe->dora ||
         fabs(adapter_file_scale(&in->config) - t->adapter_scale) > 1e-9)
         return fail(
             ERR_INPUT,
-            "%s: has rank %lld and scale %g, this run has %lld and %g; give the same --rank "
-            "and --alpha, and --rslora if it was trained with it",
+            "%s: has rank %lld and scale %g%s, this run has %lld and %g; give the same --rank "
+            "and --alpha, and --rslora or --dora if it was trained with them",
             in->folder, (long long)in->config.rank, adapter_file_scale(&in->config),
-            (long long)t->setup.recipe->rank, t->adapter_scale);
+            in->config.has_magnitudes ? " and DoRA" : "", (long long)t->setup.recipe->rank,
+            t->adapter_scale);
     for (size_t i = 0; i < in->module_count; i++) {
         const struct adapter_file_module *m = &in->modules[i];
-        const char *names[] = { "A", "B" };
-        const struct safetensors_tensor *factors[] = { m->a, m->b };
-        for (int j = 0; j < 2; j++) {
-            struct parameter *p = transformer_find(
-                t, text_format(arena, "%s%s.lora_%s.weight", prefix, m->name, names[j]));
+        static const char *const names[] = { "A.weight", "B.weight", "magnitude_vector" };
+        const struct safetensors_tensor *factors[] = { m->a, m->b, m->magnitude };
+        for (int j = 0; j < 3 && factors[j]; j++) {
+            struct parameter *p =
+                transformer_find(t, text_format(arena, "%s%s.lora_%s", prefix, m->name, names[j]));
             if (!p)
                 return fail(ERR_INPUT, "%s: adapts %s, this run does not; give the same --targets",
                             in->folder, m->name);
             TRY(set_factor(t, p, factors[j]));
         }
     }
-    return OK;
+    return set_saved(t, in);
 }
 
 enum err transformer_load_adapter(struct transformer *t, struct arena *arena, const char *folder)

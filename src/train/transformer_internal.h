@@ -76,6 +76,20 @@ struct tensor transformer_dropped_input(struct transformer *t, const struct micr
                                         const struct linear *linear, struct tensor x);
 void transformer_add_dropped(struct transformer *t, const struct micro_batch *batch,
                              const struct linear *linear, struct tensor dx, struct tensor back);
+// --- magnitudes of DoRA (transformer_magnitudes.c) -----------------------------
+
+// Gives the outputs of a projection their magnitudes; block is the stacked block.
+void transformer_magnify(struct transformer *t, const struct projection *p, struct tensor block,
+                         struct tensor y);
+
+// From the gradient of the outputs to that of y = x Wᵀ + z Bᵀ, in place. y is computed once more:
+// to keep it would take as much memory as all other activations together.
+void transformer_magnify_backward(struct transformer *t, const struct projection *p,
+                                  struct tensor block, struct tensor dy, struct tensor x,
+                                  struct tensor z);
+
+// Magnitudes begin as the lengths that the rows of their linear have.
+void transformer_start_magnitude(struct transformer *t, const struct parameter *magnitude);
 
 // --- mixtures of experts (transformer_experts.c) -----------------------------
 

@@ -30,13 +30,18 @@ static struct parameter *add_adapter(struct transformer *t, const char *name, in
     return p;
 }
 
+// The linears of attention and of a dense feed-forward network. One that holds several, "qkv",
+// takes the place of the first of them.
 static const struct {
     const char *name; // in the step list
+    enum transformer_linear linear;
     enum transformer_projection projection;
-} linears[LINEARS] = {
-    { "q", PROJECTION_QKV },     { "k", PROJECTION_QKV },     { "v", PROJECTION_QKV },
-    { "o", PROJECTION_O },       { "gate", PROJECTION_GATE }, { "up", PROJECTION_GATE },
-    { "down", PROJECTION_DOWN },
+} linears[] = {
+    { "q", LINEAR_Q, PROJECTION_QKV },        { "k", LINEAR_K, PROJECTION_QKV },
+    { "v", LINEAR_V, PROJECTION_QKV },        { "qkv", LINEAR_Q, PROJECTION_QKV },
+    { "o", LINEAR_O, PROJECTION_O },          { "gate", LINEAR_GATE, PROJECTION_GATE },
+    { "up", LINEAR_UP, PROJECTION_GATE },     { "gate_up", LINEAR_GATE, PROJECTION_GATE },
+    { "down", LINEAR_DOWN, PROJECTION_DOWN },
 };
 
 static struct linear list_linear(struct transformer *t, struct arena *arena, int64_t layer,
@@ -55,6 +60,10 @@ static struct linear list_linear(struct transformer *t, struct arena *arena, int
                            recipe->rank, shape->in, PARAMETER_KAIMING);
     linear.b = add_adapter(t, text_format(arena, "base_model.model.%s.lora_B.weight", path),
                            shape->out, recipe->rank, PARAMETER_ZERO);
+    if (recipe->dora)
+        linear.magnitude =
+            add_adapter(t, text_format(arena, "base_model.model.%s.lora_magnitude_vector", path), 1,
+                        shape->out, PARAMETER_NORMS);
     return linear;
 }
 
@@ -74,11 +83,19 @@ static void pad_rank(const struct transformer *t, struct projection *p)
     p->rank = (p->rank + padding - 1) / padding * padding;
 }
 
-static void list_projections(struct transformer *t, struct transformer_layer *layer)
+static void list_projections(struct transformer *t, struct arena *arena, int64_t index,
+                             const struct model_linear *shapes, size_t count)
 {
-    for (int i = 0; i < LINEARS; i++)
-        if (layer->linears[i].weight)
-            join(t, &layer->projections[linears[i].projection], &layer->linears[i]);
+    struct transformer_layer *layer = &t->layers[index];
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < sizeof linears / sizeof *linears; j++) {
+            if (strcmp(shapes[i].name, linears[j].name))
+                continue;
+            struct linear *linear = &layer->linears[linears[j].linear];
+            *linear = list_linear(t, arena, index, -1, &shapes[i]);
+            linear->index = (int)(index * LINEARS + linears[j].linear);
+            join(t, &layer->projections[linears[j].projection], linear);
+        }
     for (int i = 0; i < PROJECTIONS; i++)
         pad_rank(t, &layer->projections[i]);
 }
@@ -126,12 +143,21 @@ static void list_mixture(struct transformer *t, struct arena *arena, int64_t lay
 
 // --- layers ------------------------------------------------------------------
 
+// Norms start at a weight of one, with the offset that some have.
+static enum parameter_start norm_start(const struct transformer *t)
+{
+    return t->decoder->architecture->norm_offset > 0 ? PARAMETER_ZERO : PARAMETER_ONE;
+}
+
 static struct parameter *add_norm(struct transformer *t, struct arena *arena, int64_t layer,
                                   const char *name, int64_t size)
 {
-    return add(t, text_format(arena, "model.layers.%lld.%s.weight", (long long)layer, name), 1,
-               size, PARAMETER_ONE);
+    const char *path = weights_path(arena, &t->decoder->model, name, layer, -1);
+    return add(t, text_format(arena, "%s.weight", path), 1, size, norm_start(t));
 }
+
+static const char *const norm_names[NORMS] = { "attention_norm", "mlp_norm", "attention_out_norm",
+                                               "mlp_out_norm",   "q_norm",   "k_norm" };
 
 static void list_layer(struct transformer *t, struct arena *arena, int64_t index)
 {
@@ -142,19 +168,13 @@ static void list_layer(struct transformer *t, struct arena *arena, int64_t index
     size_t count = model_linears(m, kind, shapes);
     layer->window = decoder_window(t->decoder, index);
     layer->level = t->setup.level;
-    layer->attention_norm = add_norm(t, arena, index, "input_layernorm", m->width);
-    layer->mlp_norm = add_norm(t, arena, index, "post_attention_layernorm", m->width);
-    if (m->qk_norm == MODEL_QK_HEAD) {
-        layer->q_norm = add_norm(t, arena, index, "self_attn.q_norm", m->head_size);
-        layer->k_norm = add_norm(t, arena, index, "self_attn.k_norm", m->head_size);
-    }
-    for (size_t i = 0; i < count; i++)
-        for (int which = 0; which < LINEARS; which++)
-            if (!strcmp(shapes[i].name, linears[which].name)) {
-                layer->linears[which] = list_linear(t, arena, index, -1, &shapes[i]);
-                layer->linears[which].index = (int)(index * LINEARS + which);
-            }
-    list_projections(t, layer);
+    struct model_norm norms[MODEL_NORMS];
+    size_t norm_count = model_norms(m, norms);
+    for (size_t i = 0; i < norm_count; i++)
+        for (int j = 0; j < NORMS; j++)
+            if (!strcmp(norms[i].name, norm_names[j]))
+                layer->norms[j] = add_norm(t, arena, index, norms[i].name, norms[i].size);
+    list_projections(t, arena, index, shapes, count);
     if (kind == MODEL_SPARSE)
         list_mixture(t, arena, index, shapes, count);
 }
@@ -203,6 +223,16 @@ static void group_projection(struct transformer *t, const char *label, struct pr
     for (int i = 0; i < p->count; i++)
         if (p->linears[i]->b)
             append(add_group(t, "adapters", p), p->linears[i]->b);
+    for (int i = 0; i < p->count; i++)
+        if (p->linears[i]->magnitude)
+            append(add_group(t, "magnitudes", p), p->linears[i]->magnitude);
+}
+
+static bool is_trained(const struct transformer *t, const struct parameter *p)
+{
+    const struct recipe *recipe = t->setup.recipe;
+    return p->is_adapter || recipe->method == RECIPE_FULL ||
+           (recipe->trains_embeddings && (p == t->embedding || p == t->head));
 }
 
 static void group_parameters(struct transformer *t, struct arena *arena)
@@ -214,9 +244,8 @@ static void group_parameters(struct transformer *t, struct arena *arena)
     for (int64_t i = 0; i < layers; i++) {
         size_t first = t->group_count;
         struct transformer_layer *l = &t->layers[i];
-        struct parameter *norms[] = { l->attention_norm, l->mlp_norm, l->q_norm, l->k_norm };
-        for (int j = 0; j < 4; j++)
-            group_single(t, "norms", norms[j]);
+        for (int j = 0; j < NORMS; j++)
+            group_single(t, "norms", l->norms[j]);
         for (int j = 0; j < PROJECTIONS; j++)
             group_projection(t, "linears", &l->projections[j]);
         group_single(t, "router", l->mixture.router);
@@ -231,9 +260,7 @@ static void group_parameters(struct transformer *t, struct arena *arena)
     if (t->head != t->embedding)
         group_single(t, "head", t->head);
     for (size_t i = 0; i < t->group_count; i++)
-        t->groups[i].is_trained =
-            !t->setup.only_forward &&
-            (t->groups[i].parts[0]->is_adapter || t->setup.recipe->method == RECIPE_FULL);
+        t->groups[i].is_trained = !t->setup.only_forward && is_trained(t, t->groups[i].parts[0]);
 }
 
 // --- adapters ----------------------------------------------------------------
@@ -246,20 +273,43 @@ struct adapter_file_config transformer_adapter_config(const struct recipe *recip
         .alpha = given ? recipe->alpha : 2 * (double)recipe->rank,
         .dropout = recipe->dropout > 0 ? recipe->dropout : 0,
         .rank_stabilized = recipe->rslora,
+        .has_magnitudes = recipe->dora,
     };
 }
 
 // --- all ---------------------------------------------------------------------
+
+// DoRA computes with the rows of W, which not every form of the base has at hand.
+static enum err check_dora(const struct transformer *t)
+{
+    const struct transformer_setup *s = &t->setup;
+    const char *with = s->recipe->method == RECIPE_FULL ? "--method full"
+                       : s->recipe->dropout > 0         ? "--dropout"
+                       : s->fp8                         ? "--precision fp8"
+                       : transformer_shares_base(t)     ? "--parallel fsdp"
+                       : t->decoder->model.experts      ? "a mixture of experts"
+                                                        : NULL;
+    if (s->recipe->dora && with)
+        return fail(ERR_USAGE, "--dora does not go together with %s", with);
+    if (s->recipe->dora && !t->device->backend->row_norms)
+        return fail(ERR_UNAVAILABLE, "the engine trains DoRA only on the CPU so far: --device cpu");
+    return OK;
+}
 
 static enum err check(const struct transformer *t)
 {
     const struct transformer_setup *s = &t->setup;
     struct model_linear head = model_head(&t->decoder->model);
     bool full = s->recipe->method == RECIPE_FULL;
-    if (!full && (recipe_targets(s->recipe, &head) || s->recipe->trains_embeddings))
+    if (!full && recipe_targets(s->recipe, &head))
+        return fail(
+            ERR_USAGE,
+            "the engine trains no adapter on the head; leave head out of --targets, or train "
+            "it whole with --trains-embeddings");
+    if (!full && s->recipe->trains_embeddings && t->decoder->model.tied_embeddings)
         return fail(ERR_USAGE,
-                    "the engine trains neither adapters on the head nor embeddings beside "
-                    "adapters; leave head out of --targets");
+                    "--trains-embeddings needs a head of its own, and that of this model is its "
+                    "embedding: PEFT would read the two as different ones");
     struct model_linear router = { .name = "router", .role = MODEL_ROUTER };
     if (!full && t->decoder->model.experts && recipe_targets(s->recipe, &router))
         return fail(ERR_USAGE,
@@ -267,14 +317,19 @@ static enum err check(const struct transformer *t)
     if (t->decoder->model.experts && s->fp8)
         return fail(ERR_UNAVAILABLE,
                     "%s: has experts, which the engine multiplies in bf16 only: --precision bf16",
-                    t->decoder->kind);
+                    t->decoder->architecture->type);
+    const char *beyond = decoder_beyond_llama(t->decoder);
+    if (beyond && t->device->backend->only_llama)
+        return fail(ERR_UNAVAILABLE,
+                    "%s: has %s, which the engine trains only on the CPU so far: --device cpu",
+                    t->decoder->architecture->type, beyond);
     if (s->bf16_states && (!full || s->compute != DTYPE_BF16))
         return fail(ERR_USAGE,
                     "--states bf16 needs --method full and --precision bf16; adapters are "
                     "small and keep fp32 masters");
     if (s->fp8 && (s->recipe->method != RECIPE_LORA || s->compute != DTYPE_BF16))
         return fail(ERR_USAGE, "--precision fp8 needs --method lora: it is for the frozen base");
-    return OK;
+    return check_dora(t);
 }
 
 enum err transformer_list(struct transformer *t, struct arena *arena)
@@ -283,7 +338,7 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
     const struct recipe *recipe = t->setup.recipe;
     TRY(check(t));
     t->parameter_room =
-        (size_t)(m->layers * (5 + 4 * LINEARS + 3 * EXPERT_LINEARS * m->experts) + 3);
+        (size_t)(m->layers * (1 + NORMS + 5 * LINEARS + 3 * EXPERT_LINEARS * m->experts) + 3);
     t->parameters = ARENA_NEW(arena, struct parameter, t->parameter_room);
     t->layers = ARENA_NEW(arena, struct transformer_layer, m->layers);
     t->shard.piece_count = m->layers + 2;
@@ -291,7 +346,7 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
     t->embedding = add(t, "model.embed_tokens.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
     for (int64_t i = 0; i < m->layers; i++)
         list_layer(t, arena, i);
-    t->final_norm = add(t, "model.norm.weight", 1, m->width, PARAMETER_ONE);
+    t->final_norm = add(t, "model.norm.weight", 1, m->width, norm_start(t));
     t->head = m->tied_embeddings
                   ? t->embedding
                   : add(t, "lm_head.weight", m->vocabulary, m->width, PARAMETER_NORMAL);

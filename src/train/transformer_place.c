@@ -462,7 +462,7 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
     const struct projection *p = l->projections;
     enum dtype type = t->setup.compute, exact = exact_type(t);
     int64_t T = t->setup.tokens, C = m->width, F = l->mixture.experts ? 0 : m->ffn_width;
-    int64_t Q = model_query_width(m), K = model_key_width(m);
+    int64_t Q = model_query_width(m), K = model_key_width(m), out = l->norms[NORM_MLP_OUT] ? C : 0;
     int64_t to_qkv = C + p[PROJECTION_QKV].rank, to_gate = C + most_rank(t, PROJECTION_GATE);
     int64_t to_down = F + p[PROJECTION_DOWN].rank, to_o = Q + p[PROJECTION_O].rank;
     bool trains = !t->setup.only_forward, norms = trains && l->level < RECOMPUTE_NORMS;
@@ -485,13 +485,18 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
         { block, { &l->attended, &c->attended, "attention outputs", type, T, to_o } },
         { block, { &l->lse, &c->lse, "attention logsumexp", exact, T, m->heads } },
         { projections, { &l->middle, &c->middle, "mid-layer residuals", type, T, C } },
+        { projections, { &l->attention_out, &c->attention_out, "before norms", type, T, out } },
+        { trains, { &l->mlp_out, &c->mlp_out, "before norms", type, T, out } },
+        { trains,
+          { &l->attention_out_rms, &c->attention_out_rms, "norm statistics", exact, T, !!out } },
+        { trains, { &l->mlp_out_rms, &c->mlp_out_rms, "norm statistics", exact, T, !!out } },
     };
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         place_slot(t, slots[i].kept, slots[i].slot);
     if (l->mixture.experts)
         place_mixture(t, l);
     l->rotated = tensor_columns(l->qkv, 0, Q + K);
-    if (l->q_norm) {
+    if (l->norms[NORM_Q]) {
         place_slot(t, norms,
                    (struct slot){ &l->rotated, &c->rotated, "normalised q, k", type, T, Q + K });
         place_slot(t, trains,
@@ -526,8 +531,10 @@ static void place_backward(struct transformer *t)
     struct transformer_scratch *s = &t->scratch;
     enum dtype type = t->setup.compute;
     int64_t T = t->setup.tokens, Q = model_query_width(m), K = model_key_width(m);
-    s->dx = work(t, "residual gradient", type, T,
-                 m->width + larger(most_rank(t, PROJECTION_O), most_rank(t, PROJECTION_DOWN)));
+    int64_t added = m->width + larger(most_rank(t, PROJECTION_O), most_rank(t, PROJECTION_DOWN));
+    s->dx = work(t, "residual gradient", type, T, added);
+    if (t->layers[0].norms[NORM_MLP_OUT] || t->setup.recipe->dora)
+        s->dadded = work(t, "gradient of branches", type, T, added);
     s->dqkv = work(t, "q, k, v gradients", type, T, Q + 2 * K + most_rank(t, PROJECTION_QKV));
     s->dattended = work(t, "attention gradient", type, T, Q);
     if (model_layers(m, MODEL_DENSE))
@@ -565,14 +572,14 @@ static void place_expert_scratch(struct transformer *t)
 }
 
 struct widest {
-    int64_t in, in_or_out, elements; // of any projection; elements: of its stacked block
+    int64_t in, out, elements; // of any projection; elements: of its stacked block
 };
 
 // So many projections of this shape are unpacked at once.
 static void widen(struct widest *widest, const struct projection *p, int64_t at_once)
 {
     widest->in = larger(widest->in, p->in);
-    widest->in_or_out = larger(widest->in_or_out, larger(p->in, p->out));
+    widest->out = larger(widest->out, p->out);
     widest->elements = larger(widest->elements, at_once * (p->in + p->rank) * (p->out + p->rank));
 }
 
@@ -600,7 +607,11 @@ static void place_widest(struct transformer *t)
         s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, widest.elements);
     if (t->setup.fp8)
         s->input = place_scaled(t, NULL, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens,
-                                widest.in_or_out);
+                                larger(widest.in, widest.out));
+    if (recipe->dora) {
+        s->row_norms = work(t, "magnitudes", exact_type(t), 1, widest.out);
+        s->unmagnified = work(t, "magnitudes", t->setup.compute, t->setup.tokens, widest.out);
+    }
 }
 
 static void place_batch(struct transformer *t)
@@ -613,8 +624,9 @@ static void place_batch(struct transformer *t)
     s->rows = blocks_take(b, BLOCKS_WORKSPACE, "token ids, positions", labelled);
     s->targets = blocks_take(b, BLOCKS_WORKSPACE, "token ids, positions", labelled);
     s->spans = blocks_take(b, BLOCKS_WORKSPACE, "token ids, positions", 2 * tokens);
-    t->frequencies =
-        work(t, "frequencies", DTYPE_F64, 1, larger(t->decoder->model.head_size / 2, 1));
+    t->frequencies = work(t, "frequencies", DTYPE_F64, DECODER_ROTATIONS,
+                          larger(t->decoder->model.head_size / 2, 1));
+    t->frequencies.columns = t->frequencies.stride = t->decoder->rotary_size / 2;
     t->loss = work(t, "sums", DTYPE_F64, 1, 1);
     t->squared_norm = work(t, "sums", DTYPE_F64, 1, 1);
     t->clip = work(t, "sums", DTYPE_F64, 1, 1);

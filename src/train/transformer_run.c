@@ -121,6 +121,8 @@ void transformer_project(struct transformer *t, const struct micro_batch *batch,
         ops(t)->matmul_scaled(t->device, y, input.codes, input.scales, p->forward.codes,
                               p->forward.scales, p->rank ? 1 : 0);
     }
+    if (p->rank && t->setup.recipe->dora)
+        transformer_magnify(t, p, block, y);
     for (int i = 0; i < p->count; i++)
         if (p->linears[i]->bias)
             ops(t)->bias_forward(t->device,
@@ -204,6 +206,8 @@ void transformer_project_backward(struct transformer *t, const struct micro_batc
         block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
     struct tensor b =
         block.at ? tensor_columns(tensor_rows(block, 0, p->out), p->in, p->rank) : p->b;
+    if (p->rank && t->setup.recipe->dora)
+        transformer_magnify_backward(t, p, block, dy_only, x, low_rank_of(p, x));
     if (p->rank)
         adapter_gradients(t, batch, p, dz, dy_only, b, x);
     input_gradient(t, batch, p, block, a, dx, dy, x);
@@ -237,7 +241,9 @@ static struct attention attention_shape(const struct transformer *t,
                                .kv_heads = m->kv_heads,
                                .head_size = m->head_size,
                                .window = window,
-                               .any_order = t->setup.any_order };
+                               .any_order = t->setup.any_order,
+                               .scale = t->decoder->attention_scale,
+                               .cap = t->decoder->attention_cap };
 }
 
 // Counted as in the step list: half of the squared length of each document, or of its band.
@@ -250,6 +256,17 @@ static double attention_flops(const struct transformer *t, const struct micro_ba
         squared_lengths += window && size > w ? size * (2 * w - w * w / size) : size * size;
     }
     return squared_lengths * 2 * width;
+}
+
+static void norm(struct transformer *t, const char *name, struct parameter *weight,
+                 struct tensor sum, struct tensor out, struct tensor rms, struct tensor a,
+                 struct tensor b)
+{
+    if (b.at)
+        transformer_note(t, "residual", 0);
+    transformer_note(t, name, 0);
+    ops(t)->norm_forward(t->device, sum, out, rms, a, b, weight->value,
+                         t->decoder->architecture->norm_offset, t->decoder->norm_epsilon);
 }
 
 // q, k and v side by side in a tensor's columns.
@@ -268,6 +285,27 @@ static struct heads heads_of(const struct transformer *t, struct tensor qkv)
     return heads;
 }
 
+// Rotates the queries and keys of a layer, or rotates their gradients back. Documents side by side
+// that are rotated alike are one call: most often all of them.
+static void rotate_documents(struct transformer *t, const struct micro_batch *batch,
+                             struct transformer_layer *l, struct tensor qk, int direction)
+{
+    const struct decoder *d = t->decoder;
+    int64_t layer = l - t->layers, end;
+    for (int64_t i = 0; i < batch->span_count; i = end) {
+        enum decoder_rotation rotation = decoder_rotation(d, layer, batch->spans[i].size);
+        int64_t first = batch->spans[i].start, rows = batch->spans[i].size;
+        for (end = i + 1; end < batch->span_count &&
+                          decoder_rotation(d, layer, batch->spans[end].size) == rotation;
+             end++)
+            rows += batch->spans[end].size;
+        if (rotation != ROTATION_NONE)
+            ops(t)->rotary(t->device, tensor_rows(qk, first, rows), t->scratch.positions + first,
+                           tensor_rows(t->frequencies, rotation, 1), d->model.head_size, direction,
+                           d->rotary_scale);
+    }
+}
+
 // Normalises q and k if the model has norms for them, and rotates them (RoPE).
 static void rotate(struct transformer *t, const struct micro_batch *batch,
                    struct transformer_layer *l)
@@ -275,18 +313,23 @@ static void rotate(struct transformer *t, const struct micro_batch *batch,
     int64_t n = batch->tokens;
     struct heads from = heads_of(t, first_rows(l->qkv, n));
     struct heads to = heads_of(t, first_rows(l->rotated, n));
-    double epsilon = t->decoder->norm_epsilon;
-    if (l->q_norm) {
-        transformer_note(t, "q_norm", 0);
-        ops(t)->norm_forward(t->device, none(), to.q, first_rows(l->q_rms, n), from.q, none(),
-                             l->q_norm->value, epsilon);
-        transformer_note(t, "k_norm", 0);
-        ops(t)->norm_forward(t->device, none(), to.k, first_rows(l->k_rms, n), from.k, none(),
-                             l->k_norm->value, epsilon);
+    if (l->norms[NORM_Q]) {
+        norm(t, "q_norm", l->norms[NORM_Q], none(), to.q, first_rows(l->q_rms, n), from.q, none());
+        norm(t, "k_norm", l->norms[NORM_K], none(), to.k, first_rows(l->k_rms, n), from.k, none());
     }
     transformer_note(t, "rotary", 0);
-    ops(t)->rotary(t->device, to.qk, t->scratch.positions, t->frequencies,
-                   t->decoder->model.head_size, 1);
+    rotate_documents(t, batch, l, to.qk, 1);
+}
+
+// A norm on what a layer adds to the residual stream: from `out`, where a projection left it, into
+// the branch.
+static void norm_added(struct transformer *t, const struct micro_batch *batch, const char *name,
+                       struct parameter *weight, struct tensor out, struct tensor rms)
+{
+    int64_t n = batch->tokens;
+    if (weight)
+        norm(t, name, weight, none(), first_rows(t->scratch.branch, n), first_rows(rms, n),
+             first_rows(out, n), none());
 }
 
 // What attention gave is not recomputed where it was kept.
@@ -306,21 +349,13 @@ static void attend(struct transformer *t, const struct micro_batch *batch,
                                   rotated.q, rotated.k, heads_of(t, qkv).v, &shape,
                                   t->scratch.attention);
     }
-    transformer_project(t, batch, &l->projections[PROJECTION_O], first_rows(t->scratch.branch, n),
-                        attended);
+    struct tensor out = l->norms[NORM_ATTENTION_OUT] ? l->attention_out : t->scratch.branch;
+    transformer_project(t, batch, &l->projections[PROJECTION_O], first_rows(out, n), attended);
+    norm_added(t, batch, "attention_out_norm", l->norms[NORM_ATTENTION_OUT], l->attention_out,
+               l->attention_out_rms);
 }
 
 // --- forward -----------------------------------------------------------------
-
-static void norm(struct transformer *t, const char *name, struct parameter *weight,
-                 struct tensor sum, struct tensor out, struct tensor rms, struct tensor a,
-                 struct tensor b)
-{
-    if (b.at)
-        transformer_note(t, "residual", 0);
-    transformer_note(t, name, 0);
-    ops(t)->norm_forward(t->device, sum, out, rms, a, b, weight->value, t->decoder->norm_epsilon);
-}
 
 static struct tensor input_of(const struct transformer *t, struct tensor x)
 {
@@ -349,20 +384,26 @@ static void activate(struct transformer *t, const struct micro_batch *batch,
     }
     int64_t n = batch->tokens, F = t->decoder->model.ffn_width;
     struct tensor gate_up = first_rows(l->gate_up, n);
+    struct tensor activated = tensor_columns(first_rows(l->activated, n), 0, F);
+    struct tensor gate_ = tensor_columns(gate_up, 0, F), up = tensor_columns(gate_up, F, F);
     transformer_note(t, "activation", 0);
-    ops(t)->swiglu_forward(t->device, tensor_columns(first_rows(l->activated, n), 0, F),
-                           tensor_columns(gate_up, 0, F), tensor_columns(gate_up, F, F), none());
+    if (t->decoder->architecture->activation == ACTIVATION_GELU)
+        ops(t)->geglu_forward(t->device, activated, gate_, up);
+    else
+        ops(t)->swiglu_forward(t->device, activated, gate_, up, none());
 }
 
 static void down(struct transformer *t, const struct micro_batch *batch,
                  struct transformer_layer *l)
 {
+    struct tensor out = l->norms[NORM_MLP_OUT] ? l->mlp_out : t->scratch.branch;
     if (l->mixture.experts)
         transformer_experts_down(t, batch, l);
     else
         transformer_project(t, batch, &l->projections[PROJECTION_DOWN],
-                            first_rows(t->scratch.branch, batch->tokens),
+                            first_rows(out, batch->tokens),
                             first_rows(l->activated, batch->tokens));
+    norm_added(t, batch, "mlp_out_norm", l->norms[NORM_MLP_OUT], l->mlp_out, l->mlp_out_rms);
 }
 
 // From the layer's normalised input to its activation: everything but the down projection.
@@ -371,7 +412,7 @@ static void run_block(struct transformer *t, const struct micro_batch *batch,
 {
     int64_t n = batch->tokens;
     attend(t, batch, l);
-    norm(t, "mlp_norm", l->mlp_norm, first_rows(l->middle, n),
+    norm(t, "mlp_norm", l->norms[NORM_MLP], first_rows(l->middle, n),
          input_of(t, first_rows(l->middle_normed, n)), first_rows(l->middle_rms, n),
          first_rows(l->input, n), first_rows(t->scratch.branch, n));
     if (l->mixture.experts && t->phase != STEP_RECOMPUTE)
@@ -408,10 +449,12 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
     t->phase = STEP_FORWARD;
     transformer_note(t, "embedding", 0);
     ops(t)->embedding_forward(t->device, residual, t->embedding->value, t->scratch.ids);
+    if (t->decoder->embedding_scale != 1)
+        ops(t)->scale(t->device, residual, t->decoder->embedding_scale);
     for (int64_t i = 0; i < layers; i++) {
         struct transformer_layer *l = &t->layers[i];
         transformer_fetch(t, i, i + 1);
-        norm(t, "attention_norm", l->attention_norm, first_rows(l->input, n),
+        norm(t, "attention_norm", l->norms[NORM_ATTENTION], first_rows(l->input, n),
              input_of(t, first_rows(l->normed, n)), first_rows(l->input_rms, n), residual, added);
         run_block(t, batch, l);
         down(t, batch, l);
@@ -432,15 +475,17 @@ static void recompute(struct transformer *t, const struct micro_batch *batch,
     if (l->level == RECOMPUTE_NONE)
         return;
     t->phase = STEP_RECOMPUTE;
-    norm(t, "attention_norm", l->attention_norm, none(), input_of(t, first_rows(l->normed, n)),
-         first_rows(l->input_rms, n), first_rows(l->input, n), none());
+    norm(t, "attention_norm", l->norms[NORM_ATTENTION], none(),
+         input_of(t, first_rows(l->normed, n)), first_rows(l->input_rms, n),
+         first_rows(l->input, n), none());
     if (l->level >= RECOMPUTE_PROJECTIONS) {
         run_block(t, batch, l);
     } else {
-        if (l->q_norm)
+        if (l->norms[NORM_Q])
             rotate(t, batch, l);
-        norm(t, "mlp_norm", l->mlp_norm, none(), input_of(t, first_rows(l->middle_normed, n)),
-             first_rows(l->middle_rms, n), first_rows(l->middle, n), none());
+        norm(t, "mlp_norm", l->norms[NORM_MLP], none(),
+             input_of(t, first_rows(l->middle_normed, n)), first_rows(l->middle_rms, n),
+             first_rows(l->middle, n), none());
         if (l->mixture.experts) {
             transformer_experts_recompute(t, batch, l);
         } else {
@@ -459,7 +504,28 @@ static void norm_backward(struct transformer *t, const char *name, struct parame
     if (residual.at)
         transformer_note(t, "residual", 0);
     transformer_note(t, name, 0);
-    ops(t)->norm_backward(t->device, dx, weight->gradient, residual, dout, x, rms, weight->value);
+    ops(t)->norm_backward(t->device, dx, weight->gradient, residual, dout, x, rms, weight->value,
+                          t->decoder->architecture->norm_offset);
+}
+
+// The gradient of what a projection left, from that of the residual stream, through the norm that
+// some models have between them; with magnitudes a copy, which they change. It has room for dz in
+// its last columns.
+static struct tensor added_backward(struct transformer *t, const struct micro_batch *batch,
+                                    const char *name, struct parameter *weight, struct tensor out,
+                                    struct tensor rms)
+{
+    int64_t n = batch->tokens;
+    struct tensor dx = first_rows(t->scratch.dx, n), dadded = first_rows(t->scratch.dadded, n);
+    if (!dadded.at)
+        return dx;
+    if (!weight) {
+        ops(t)->cast(t->device, input_of(t, dadded), input_of(t, dx));
+        return dadded;
+    }
+    norm_backward(t, name, weight, input_of(t, dadded), none(), input_of(t, dx), first_rows(out, n),
+                  first_rows(rms, n));
+    return dadded;
 }
 
 // From the gradient of the residual stream to that of middle_normed, in the branch.
@@ -471,11 +537,16 @@ static void dense_backward(struct transformer *t, const struct micro_batch *batc
     struct tensor gate_up = first_rows(l->gate_up, n);
     struct tensor gate_ = tensor_columns(gate_up, 0, F), up = tensor_columns(gate_up, F, F);
     struct tensor dactivated = first_rows(t->scratch.dactivated, n);
+    struct tensor dadded = added_backward(t, batch, "mlp_out_norm", l->norms[NORM_MLP_OUT],
+                                          l->mlp_out, l->mlp_out_rms);
     transformer_project_backward(t, batch, down, dactivated,
-                                 tensor_columns(first_rows(t->scratch.dx, n), 0, C + down->rank),
+                                 tensor_columns(dadded, 0, C + down->rank),
                                  first_rows(l->activated, n));
     transformer_note(t, "activation", 0);
-    ops(t)->swiglu_backward(t->device, gate_, up, none(), dactivated, gate_, up, none());
+    if (t->decoder->architecture->activation == ACTIVATION_GELU)
+        ops(t)->geglu_backward(t->device, gate_, up, dactivated, gate_, up);
+    else
+        ops(t)->swiglu_backward(t->device, gate_, up, none(), dactivated, gate_, up, none());
     transformer_project_backward(t, batch, &l->projections[PROJECTION_GATE],
                                  first_rows(t->scratch.branch, n), gate_up,
                                  first_rows(l->middle_normed, n));
@@ -490,7 +561,7 @@ static void feed_forward_backward(struct transformer *t, const struct micro_batc
         transformer_experts_backward(t, batch, l);
     else
         dense_backward(t, batch, l);
-    norm_backward(t, "mlp_norm", l->mlp_norm, dx, dx, first_rows(t->scratch.branch, n),
+    norm_backward(t, "mlp_norm", l->norms[NORM_MLP], dx, dx, first_rows(t->scratch.branch, n),
                   first_rows(l->middle, n), first_rows(l->middle_rms, n));
 }
 
@@ -500,12 +571,11 @@ static void rotate_backward(struct transformer *t, const struct micro_batch *bat
     int64_t n = batch->tokens;
     struct heads x = heads_of(t, first_rows(l->qkv, n));
     transformer_note(t, "rotary", 0);
-    ops(t)->rotary(t->device, d.qk, t->scratch.positions, t->frequencies,
-                   t->decoder->model.head_size, -1);
-    if (!l->q_norm)
+    rotate_documents(t, batch, l, d.qk, -1);
+    if (!l->norms[NORM_Q])
         return;
-    norm_backward(t, "q_norm", l->q_norm, d.q, none(), d.q, x.q, first_rows(l->q_rms, n));
-    norm_backward(t, "k_norm", l->k_norm, d.k, none(), d.k, x.k, first_rows(l->k_rms, n));
+    norm_backward(t, "q_norm", l->norms[NORM_Q], d.q, none(), d.q, x.q, first_rows(l->q_rms, n));
+    norm_backward(t, "k_norm", l->norms[NORM_K], d.k, none(), d.k, x.k, first_rows(l->k_rms, n));
 }
 
 static void attention_backward(struct transformer *t, const struct micro_batch *batch,
@@ -520,7 +590,10 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
     struct tensor attended = first_rows(l->attended, n);
     struct attention shape = attention_shape(t, batch, l->window);
     struct heads d = heads_of(t, dqkv), rotated = heads_of(t, first_rows(l->rotated, n));
-    transformer_project_backward(t, batch, o, dattended, tensor_columns(dx, 0, C + o->rank),
+    struct tensor dadded =
+        added_backward(t, batch, "attention_out_norm", l->norms[NORM_ATTENTION_OUT],
+                       l->attention_out, l->attention_out_rms);
+    transformer_project_backward(t, batch, o, dattended, tensor_columns(dadded, 0, C + o->rank),
                                  attended);
     transformer_note(t, "attention", 2.5 * attention_flops(t, batch, l->window));
     ops(t)->attention_backward(t->device, d.q, d.k, d.v, dattended, tensor_columns(attended, 0, Q),
@@ -530,8 +603,8 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
     transformer_project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
                                  first_rows(l->normed, n));
     dx = input_of(t, dx);
-    norm_backward(t, "attention_norm", l->attention_norm, dx, dx, back, first_rows(l->input, n),
-                  first_rows(l->input_rms, n));
+    norm_backward(t, "attention_norm", l->norms[NORM_ATTENTION], dx, dx, back,
+                  first_rows(l->input, n), first_rows(l->input_rms, n));
 }
 
 void transformer_run_backward(struct transformer *t, const struct micro_batch *batch)
@@ -554,6 +627,8 @@ void transformer_run_backward(struct transformer *t, const struct micro_batch *b
         transformer_completed(t, i);
     }
     transformer_note(t, "embedding", 0);
+    if (t->embedding->gradient.at && t->decoder->embedding_scale != 1)
+        ops(t)->scale(t->device, dx, t->decoder->embedding_scale);
     if (t->embedding->gradient.at)
         ops(t)->embedding_backward(t->device, t->embedding->gradient, dx, t->scratch.ids);
     transformer_completed(t, TRANSFORMER_EMBEDDING);

@@ -199,6 +199,10 @@ static uint64_t key_of(const char *name, uint64_t seed)
 
 static void randomize(struct transformer *t, struct parameter *p, uint64_t seed)
 {
+    if (p->start == PARAMETER_NORMS) {
+        transformer_start_magnitude(t, p);
+        return;
+    }
     static const enum fill fills[] = { [PARAMETER_ZERO] = FILL_CONSTANT,
                                        [PARAMETER_ONE] = FILL_CONSTANT,
                                        [PARAMETER_NORMAL] = FILL_NORMAL,

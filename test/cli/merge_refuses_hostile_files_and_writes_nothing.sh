@@ -45,7 +45,7 @@ printf '\300\177' >>$model
 try "a NaN weight"
 echo "$config" | sed 's/llama/mamba/' >$here/base/config.json
 try "an unknown architecture"
-echo "$config" | sed 's/llama/gemma/' >$here/base/config.json
+echo "$config" | sed 's/llama/olmo2/' >$here/base/config.json
 try "an architecture that is known and not trained"
 echo "$config" | sed 's/"vocab_size":8/"vocab_size":9/' >$here/base/config.json
 try "a config of another model"

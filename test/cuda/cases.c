@@ -165,7 +165,7 @@ static void embedding(struct parity *p)
 
 // --- norms, positions, activation --------------------------------------------
 
-static void norms(struct parity *p, int64_t width)
+static void norms(struct parity *p, int64_t width, double offset)
 {
     int64_t rows = p->shape->rows, columns = p->shape->columns;
     struct tensor a = random_like(p), b = random_like(p), sum = room_like(p), out = room_like(p);
@@ -174,17 +174,17 @@ static void norms(struct parity *p, int64_t width)
     struct tensor rms = parity_dense(p, DTYPE_F32, rows, columns / width, false);
     struct tensor other = parity_dense(p, DTYPE_F32, rows, columns / width, false);
     struct tensor dweight = parity_dense(p, DTYPE_F32, 1, width, true);
-    p->op->norm_forward(p->device, sum, out, rms, a, b, weight, 1e-5);
-    p->op->norm_forward(p->device, none, alone, other, a, none, weight, 1e-5);
-    p->op->norm_backward(p->device, dx, dweight, b, dout, a, other, weight);
+    p->op->norm_forward(p->device, sum, out, rms, a, b, weight, offset, 1e-5);
+    p->op->norm_forward(p->device, none, alone, other, a, none, weight, offset, 1e-5);
+    p->op->norm_backward(p->device, dx, dweight, b, dout, a, other, weight, offset);
     parity_output_exact(p, sum);
     parity_output(p, out);
     parity_output(p, rms);
     parity_output(p, alone);
     parity_output(p, dx);
     parity_output(p, dweight);
-    p->op->norm_backward(p->device, b, none, b, dout, a, other, weight);          // in place
-    p->op->norm_backward(p->device, dout, dweight, none, dout, a, other, weight); // and so
+    p->op->norm_backward(p->device, b, none, b, dout, a, other, weight, offset); // in place
+    p->op->norm_backward(p->device, dout, dweight, none, dout, a, other, weight, offset); // and so
     parity_output(p, b);
     parity_output(p, dout);
     parity_output(p, dweight);
@@ -192,7 +192,7 @@ static void norms(struct parity *p, int64_t width)
 
 static void norm(struct parity *p)
 {
-    norms(p, p->shape->columns);
+    norms(p, p->shape->columns, 0);
 }
 
 static int64_t head_size(const struct parity_shape *shape)
@@ -202,23 +202,38 @@ static int64_t head_size(const struct parity_shape *shape)
 
 static void norm_of_heads(struct parity *p)
 {
-    norms(p, head_size(p->shape));
+    norms(p, head_size(p->shape), 0);
+}
+
+static void norm_with_an_offset(struct parity *p)
+{
+    norms(p, p->shape->columns, 1);
+}
+
+static void rotate(struct parity *p, int64_t rotated, double scale)
+{
+    int64_t size = head_size(p->shape);
+    double frequencies[512], step = 0.83;
+    for (int64_t i = 0; i < rotated / 2; i++)
+        frequencies[i] = i ? frequencies[i - 1] * step : 1;
+    struct tensor angles =
+        tensor_of(parity_upload(p, frequencies, rotated / 2 * 8), DTYPE_F64, 1, rotated / 2);
+    struct tensor x = random_like(p), y = random_like(p);
+    int32_t *positions = parity_integers(p, x.rows, 131072);
+    p->op->rotary(p->device, x, positions, angles, size, 1, scale);
+    p->op->rotary(p->device, y, positions, angles, size, -1, scale);
+    parity_output(p, x);
+    parity_output(p, y);
 }
 
 static void rotary(struct parity *p)
 {
-    int64_t size = head_size(p->shape);
-    double frequencies[512], step = 0.83;
-    for (int64_t i = 0; i < size / 2; i++)
-        frequencies[i] = i ? frequencies[i - 1] * step : 1;
-    struct tensor angles =
-        tensor_of(parity_upload(p, frequencies, size / 2 * 8), DTYPE_F64, 1, size / 2);
-    struct tensor x = random_like(p), y = random_like(p);
-    int32_t *positions = parity_integers(p, x.rows, 131072);
-    p->op->rotary(p->device, x, positions, angles, size, 1);
-    p->op->rotary(p->device, y, positions, angles, size, -1);
-    parity_output(p, x);
-    parity_output(p, y);
+    rotate(p, head_size(p->shape), 1);
+}
+
+static void rotary_of_a_part(struct parity *p)
+{
+    rotate(p, head_size(p->shape) / 4 * 2, 1.19);
 }
 
 static void swiglu(struct parity *p)
@@ -369,8 +384,10 @@ const struct parity_case parity_cases[] = {
     { "dropout", dropout, shapes, both },
     { "embedding", embedding, shapes, both },
     { "norm", norm, shapes, both },
+    { "norm with an offset", norm_with_an_offset, shapes, both },
     { "norm of heads", norm_of_heads, heads, both },
     { "rotary", rotary, heads, both },
+    { "rotary of a part", rotary_of_a_part, heads, both },
     { "swiglu", swiglu, shapes, both },
     { "cross entropy", cross_entropy, vocabularies, both },
     { "sum, squares, clip", sums, dense_only, both },

@@ -137,17 +137,17 @@ static void add(struct bench *b)
 
 static void norm_forward(struct bench *b)
 {
-    b->op->norm_forward(b->gpu, b->t[0], b->t[1], b->t[4], b->t[2], b->t[3], b->t[5], 1e-5);
+    b->op->norm_forward(b->gpu, b->t[0], b->t[1], b->t[4], b->t[2], b->t[3], b->t[5], 0, 1e-5);
 }
 
 static void norm_backward(struct bench *b)
 {
-    b->op->norm_backward(b->gpu, b->t[0], none, b->t[0], b->t[1], b->t[2], b->t[4], b->t[5]);
+    b->op->norm_backward(b->gpu, b->t[0], none, b->t[0], b->t[1], b->t[2], b->t[4], b->t[5], 0);
 }
 
 static void norm_weight(struct bench *b)
 {
-    b->op->norm_backward(b->gpu, b->t[0], b->t[6], b->t[0], b->t[1], b->t[2], b->t[4], b->t[5]);
+    b->op->norm_backward(b->gpu, b->t[0], b->t[6], b->t[0], b->t[1], b->t[2], b->t[4], b->t[5], 0);
 }
 
 static void swiglu_forward(struct bench *b)
@@ -166,7 +166,7 @@ static void swiglu_backward(struct bench *b)
 
 static void rotary(struct bench *b)
 {
-    b->op->rotary(b->gpu, tensor_columns(b->t[0], 0, 5120), b->ids, b->t[1], HEAD, 1);
+    b->op->rotary(b->gpu, tensor_columns(b->t[0], 0, 5120), b->ids, b->t[1], HEAD, 1, 1);
 }
 
 static void bias_backward(struct bench *b)

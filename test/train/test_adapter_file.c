@@ -67,7 +67,6 @@ static bool refuses(const char *member, const char *value)
 
 TEST(what_cannot_be_honoured_is_refused_by_name)
 {
-    CHECK(refuses("use_dora", "true"));
     CHECK(refuses("use_qalora", "true"));
     CHECK(refuses("lora_bias", "true"));
     CHECK(refuses("fan_in_fan_out", "true"));
@@ -116,9 +115,9 @@ static const char *write_adapter(const char *name, enum storage type)
     const char *folder = files_path(name);
     mkdir(folder, 0700);
     const struct adapter_file_factors factors[] = {
-        { "model.layers.0.self_attn.q_proj", IN, OUT, a_values, b_values },
-        { "model.layers.1.self_attn.q_proj", IN, OUT, a_values, b_values },
-        { "model.layers.0.mlp.down_proj", IN, OUT, a_values, b_values },
+        { "model.layers.0.self_attn.q_proj", IN, OUT, a_values, b_values, NULL },
+        { "model.layers.1.self_attn.q_proj", IN, OUT, a_values, b_values, NULL },
+        { "model.layers.0.mlp.down_proj", IN, OUT, a_values, b_values, NULL },
     };
     const struct adapter_file_whole whole[] = { { "lm_head.weight", 2, { 4, IN }, head_values } };
     struct adapter_file_config config = { .base = "some/base", .rank = RANK, .alpha = 12 };
@@ -241,7 +240,8 @@ TEST(a_nan_in_an_adapter_is_refused)
     a_values[7] = NAN;
     const char *folder = files_path("adapter-nan");
     mkdir(folder, 0700);
-    const struct adapter_file_factors factors[] = { { "lm_head", IN, OUT, a_values, b_values } };
+    const struct adapter_file_factors factors[] = { { "lm_head", IN, OUT, a_values, b_values,
+                                                      NULL } };
     struct adapter_file_config config = { .rank = RANK, .alpha = 1 };
     struct adapter_file_content content = { factors, 1, NULL, 0, STORAGE_F32 };
     CHECK(!adapter_file_write(folder, &test_arena, &config, &content));

@@ -22,7 +22,7 @@ struct norm_case {
 static double norm_loss(void *context)
 {
     struct norm_case *n = context;
-    OP(norm_forward)(gradient_device(), n->sum, n->out, n->rms, n->a, n->b, n->weight, 1e-5);
+    OP(norm_forward)(gradient_device(), n->sum, n->out, n->rms, n->a, n->b, n->weight, 0, 1e-5);
     return gradient_dot(n->out, n->cotangent) + gradient_dot(n->sum, n->cotangent) / 2;
 }
 
@@ -38,7 +38,7 @@ TEST(norm_backward_is_the_gradient)
     for (int64_t i = 0; i < T * C; i++)
         ((double *)half.at)[i] = ((double *)n.cotangent.at)[i] / 2;
     norm_loss(&n);
-    OP(norm_backward)(gradient_device(), dx, dw, half, n.cotangent, n.sum, n.rms, n.weight);
+    OP(norm_backward)(gradient_device(), dx, dw, half, n.cotangent, n.sum, n.rms, n.weight, 0);
     gradient_check(n.a, dx, norm_loss, &n);
     gradient_check(n.b, dx, norm_loss, &n);
     gradient_check(n.weight, dw, norm_loss, &n);
@@ -52,15 +52,15 @@ TEST(norm_of_pieces_is_the_norm_of_each)
     struct tensor weight = gradient_random(1, D, 2), rms = gradient_tensor(DTYPE_F64, T, H);
     struct tensor out = gradient_tensor(DTYPE_F64, T, H * D), none = { 0 };
     struct tensor one = gradient_tensor(DTYPE_F64, 1, D), its = gradient_tensor(DTYPE_F64, 1, 1);
-    OP(norm_forward)(gradient_device(), none, out, rms, x, none, weight, 1e-5);
+    OP(norm_forward)(gradient_device(), none, out, rms, x, none, weight, 0, 1e-5);
     for (int i = 0; i < T * H; i++) {
         struct tensor piece = tensor_columns(tensor_rows(x, i / H, 1), i % H * D, D);
-        OP(norm_forward)(gradient_device(), none, one, its, piece, none, weight, 1e-5);
+        OP(norm_forward)(gradient_device(), none, one, its, piece, none, weight, 0, 1e-5);
         CHECK(*(double *)its.at == *gradient_at(rms, i));
         CHECK(!memcmp(one.at, (double *)out.at + i * D, D * sizeof(double)));
     }
     struct tensor dx = gradient_tensor(DTYPE_F64, T, H * D), dw = gradient_tensor(DTYPE_F64, 1, D);
-    OP(norm_backward)(gradient_device(), dx, dw, none, out, x, rms, weight);
+    OP(norm_backward)(gradient_device(), dx, dw, none, out, x, rms, weight, 0);
     double sum = 0; // Σ over all pieces of dout · x · rms
     for (int i = 0; i < T * H; i++)
         sum += ((double *)out.at)[i * D] * *gradient_at(x, i * D) * *gradient_at(rms, i);
@@ -75,10 +75,10 @@ TEST(rotary_rotates_back_what_it_rotated)
     static double frequencies[] = { 1, 0.1, 0.003 };
     struct tensor angles = tensor_of(frequencies, DTYPE_F64, 1, 3);
     struct tensor x = gradient_random(4, 12, 1), same = gradient_random(4, 12, 1);
-    OP(rotary)(gradient_device(), x, positions, angles, 6, 1);
+    OP(rotary)(gradient_device(), x, positions, angles, 6, 1, 1);
     CHECK_NEAR(gradient_dot(x, x), gradient_dot(same, same), 1e-12); // lengths stay
     CHECK(fabs(gradient_dot(x, same) - gradient_dot(same, same)) > 0.1);
-    OP(rotary)(gradient_device(), x, positions, angles, 6, -1);
+    OP(rotary)(gradient_device(), x, positions, angles, 6, -1, 1);
     for (int i = 0; i < 48; i++)
         CHECK(fabs(((double *)x.at)[i] - ((double *)same.at)[i]) < 1e-12);
 }

@@ -2,6 +2,7 @@
 #include "test/test.h"
 #include "train/decoder.h"
 
+#include <math.h>
 #include <string.h>
 
 static enum err read_with(struct decoder *out, const char *kind, const char *more)
@@ -48,8 +49,11 @@ TEST(decoder_reads_scaled_positions)
 TEST(decoder_refuses_what_the_engine_cannot_run)
 {
     struct decoder d;
-    CHECK(read_with(&d, "gemma", "") == ERR_INPUT);
-    CHECK(strstr(error_text(), "gemma"));
+    CHECK(read_with(&d, "olmo2", "") == ERR_INPUT);
+    CHECK(strstr(error_text(), "olmo2"));
+    CHECK(read_with(&d, "llama", ", \"hidden_act\": \"relu2\"") == ERR_INPUT);
+    CHECK(strstr(error_text(), "relu2"));
+    CHECK(read_with(&d, "phi3", ", \"partial_rotary_factor\": 1.5") == ERR_INPUT);
     CHECK(read_with(&d, "llama", ", \"attention_bias\": true") == ERR_INPUT);
     CHECK(read_with(&d, "llama", ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4}") ==
           ERR_INPUT);
@@ -68,7 +72,7 @@ TEST(decoder_written_reads_back)
     struct json_writer w = { .out = &out };
     decoder_write(&d, &w, "float32");
     CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
-    CHECK(!strcmp(back.kind, "qwen3") && back.model.head_size == 32);
+    CHECK(!strcmp(back.architecture->type, "qwen3") && back.model.head_size == 32);
     CHECK(back.model.tied_embeddings && back.model.qk_norm == MODEL_QK_HEAD);
     for (int i = 0; i < 16; i++)
         CHECK(back.frequencies[i] == d.frequencies[i]);
@@ -103,7 +107,7 @@ TEST(decoder_with_experts_written_reads_back)
         struct json_writer w = { .out = &out };
         decoder_write(&d, &w, "float32");
         CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
-        CHECK(!strcmp(back.kind, kinds[i]) && back.model.experts == 6);
+        CHECK(!strcmp(back.architecture->type, kinds[i]) && back.model.experts == 6);
         CHECK(back.model.experts_active == 3 && back.model.expert_width == d.model.expert_width);
         CHECK(back.model.dense_layers == d.model.dense_layers && back.balance == 0.02);
         CHECK(back.normalises_experts);
@@ -121,4 +125,60 @@ TEST(decoder_gives_windows_to_the_later_layers)
     CHECK(decoder_window(&d, 2) == 0 && decoder_window(&d, 3) == 16);
     CHECK(!read_with(&d, "qwen2", ", \"use_sliding_window\": false, \"sliding_window\": 16"));
     CHECK(decoder_window(&d, 3) == 0);
+}
+
+TEST(decoder_spreads_the_windows_of_gemma_and_rotates_them_apart)
+{
+    struct decoder d;
+    CHECK(!read_with(&d, "gemma2", ", \"head_dim\": 16, \"sliding_window\": 8"));
+    CHECK(decoder_window(&d, 0) == 8 && decoder_window(&d, 1) == 0 && decoder_window(&d, 2) == 8);
+    CHECK(d.attention_cap == 50 && d.logit_cap == 30 && d.attention_scale == 1 / 16.0);
+    CHECK(d.embedding_scale == 8);
+    CHECK(!read_with(&d, "gemma2", ", \"attn_logit_softcapping\": null"));
+    CHECK(d.attention_cap == 0);
+    CHECK(!read_with(&d, "gemma3_text",
+                     ", \"head_dim\": 16, \"sliding_window\": 8, \"rope_scaling\": {\"rope_type\": "
+                     "\"linear\", \"factor\": 8}, \"layer_types\": [\"full_attention\", "
+                     "\"sliding_attention\", \"sliding_attention\", \"sliding_attention\"]"));
+    CHECK(decoder_window(&d, 0) == 0 && decoder_window(&d, 3) == 8);
+    CHECK(decoder_rotation(&d, 0, 9) == ROTATION_USUAL);
+    CHECK(decoder_rotation(&d, 3, 9) == ROTATION_OTHER);
+    CHECK_NEAR(d.frequencies[4], 1e-3 / 8, 1e-12); // theta 10⁶, stretched
+    CHECK_NEAR(d.frequencies[8 + 4], 1e-2, 1e-12); // theta 10⁴, as it is
+}
+
+TEST(decoder_rotates_documents_beyond_the_trained_length_by_other_factors)
+{
+    struct decoder d, back;
+    const char *config =
+        ", \"partial_rotary_factor\": 0.25, \"original_max_position_embeddings\": 16, "
+        "\"rope_scaling\": {\"type\": \"longrope\", \"short_factor\": [1, 2], \"long_factor\": [4, "
+        "8]}";
+    CHECK(!read_with(&d, "phi3", config));
+    CHECK(d.rotary_size == 4 && d.frequencies[1] == 0.01 / 2 && d.frequencies[3] == 0.01 / 8);
+    CHECK(decoder_rotation(&d, 0, 16) == ROTATION_USUAL);
+    CHECK(decoder_rotation(&d, 0, 17) == ROTATION_OTHER);
+    CHECK_NEAR(d.rotary_scale, sqrt(1.5), 1e-12); // 64 positions of 16: 1 + log 4 / log 16
+    struct out out = { .arena = &test_arena };
+    struct json_writer w = { .out = &out };
+    decoder_write(&d, &w, "float32");
+    CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
+    CHECK(back.frequencies[3] == d.frequencies[3] && back.rotary_scale == d.rotary_scale);
+    CHECK(read_with(&d, "phi3",
+                    ", \"original_max_position_embeddings\": 16, \"rope_scaling\": {\"type\": "
+                    "\"longrope\", \"short_factor\": [1, 2], \"long_factor\": [4, 8]}") ==
+          ERR_INPUT); // a head has eight pairs
+}
+
+TEST(decoder_of_gemma_written_reads_back)
+{
+    struct decoder d, back;
+    CHECK(!read_with(&d, "gemma2", ", \"head_dim\": 16, \"sliding_window\": 8"));
+    struct out out = { .arena = &test_arena };
+    struct json_writer w = { .out = &out };
+    decoder_write(&d, &w, "float32");
+    CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
+    CHECK(back.attention_cap == 50 && back.attention_scale == d.attention_scale);
+    for (int i = 0; i < 4; i++)
+        CHECK(decoder_window(&back, i) == decoder_window(&d, i));
 }

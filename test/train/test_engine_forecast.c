@@ -14,7 +14,7 @@ struct variety {
     const char *targets;
     double dropout;
     int ranks;
-    bool shares_base;
+    bool shares_base, dora, embeddings;
 };
 
 static const enum recompute levels[] = {
@@ -74,6 +74,8 @@ static void check(const struct knowledge *k, const struct variety *v, int64_t pa
     tiny->recipe.targets = v->targets;
     tiny->recipe.dropout = v->dropout;
     tiny->decoder.balance = 0; // models of the catalog have no auxiliary loss
+    tiny->recipe.dora = v->dora;
+    tiny->recipe.trains_embeddings = v->embeddings;
     struct device device = *gradient_device();
     device.padding = padding;
     device.chunk_bytes = 61 * 80; // fewer rows of logits than there are tokens
@@ -102,29 +104,38 @@ TEST(engine_forecast_of_memory_is_the_engines_plan_to_the_byte)
     enum { LORA = RECIPE_LORA, QLORA = RECIPE_QLORA, FULL = RECIPE_FULL };
     enum { KEEP = RECIPE_KEEP_ALL, SOME = RECIPE_SELECTIVE, ALL = RECIPE_RECOMPUTE };
     static const struct variety varieties[] = {
-        { "llama", LORA, BF16, FP32, KEEP, 4, "all-linear", 0, 1, false },
-        { "qwen2", LORA, BF16, FP32, SOME, 3, "q,v", 0, 1, false },
-        { "qwen3", LORA, FP32, FP32, ALL, 16, "attention", 0.1, 1, false },
-        { "llama", LORA, FP8, FP32, KEEP, 4, "all-linear", 0, 1, false },
-        { "qwen3", LORA, FP8, FP32, ALL, 4, "mlp", 0, 2, false },
-        { "mistral", QLORA, BF16, FP32, KEEP, 5, "all-linear", 0.1, 1, false },
-        { "qwen3", QLORA, BF16, FP32, ALL, 64, "q,k,down", 0, 4, false },
-        { "llama", FULL, BF16, FP32, KEEP, 0, "all-linear", 0, 1, false },
-        { "qwen2", FULL, BF16, BF16, SOME, 0, "all-linear", 0, 1, false },
-        { "qwen3", FULL, FP32, FP32, ALL, 0, "all-linear", 0, 1, false },
-        { "qwen2", FULL, BF16, FP32, KEEP, 0, "all-linear", 0, 3, false },
-        { "qwen3", FULL, BF16, BF16, KEEP, 0, "all-linear", 0, 2, false },
-        { "llama", FULL, FP32, FP32, KEEP, 0, "all-linear", 0, 4, false },
-        { "qwen3_moe", LORA, BF16, FP32, KEEP, 4, "attention", 0, 1, false },
-        { "qwen3_moe", LORA, FP32, FP32, ALL, 4, "all-linear", 0.1, 1, false },
-        { "mixtral", LORA, BF16, FP32, SOME, 4, "all-linear", 0.1, 1, false },
-        { "mixtral", QLORA, BF16, FP32, ALL, 8, "attention", 0, 1, false },
-        { "qwen3_moe", QLORA, BF16, FP32, KEEP, 8, "all-linear", 0, 2, false },
-        { "mixtral", FULL, BF16, BF16, KEEP, 0, "all-linear", 0, 1, false },
-        { "qwen3_moe", FULL, BF16, FP32, SOME, 0, "all-linear", 0, 3, false },
-        { "llama", LORA, BF16, FP32, KEEP, 4, "all-linear", 0, 2, true },
-        { "qwen3", LORA, FP8, FP32, ALL, 4, "q,v", 0.1, 3, true },
-        { "qwen2", QLORA, BF16, FP32, SOME, 8, "all-linear", 0, 4, true },
+        { "llama", LORA, BF16, FP32, KEEP, 4, "all-linear", 0, 1, false, false, false },
+        { "qwen2", LORA, BF16, FP32, SOME, 3, "q,v", 0, 1, false, false, false },
+        { "qwen3", LORA, FP32, FP32, ALL, 16, "attention", 0.1, 1, false, false, false },
+        { "llama", LORA, FP8, FP32, KEEP, 4, "all-linear", 0, 1, false, false, false },
+        { "qwen3", LORA, FP8, FP32, ALL, 4, "mlp", 0, 2, false, false, false },
+        { "mistral", QLORA, BF16, FP32, KEEP, 5, "all-linear", 0.1, 1, false, false, false },
+        { "qwen3", QLORA, BF16, FP32, ALL, 64, "q,k,down", 0, 4, false, false, false },
+        { "llama", FULL, BF16, FP32, KEEP, 0, "all-linear", 0, 1, false, false, false },
+        { "qwen2", FULL, BF16, BF16, SOME, 0, "all-linear", 0, 1, false, false, false },
+        { "qwen3", FULL, FP32, FP32, ALL, 0, "all-linear", 0, 1, false, false, false },
+        { "qwen2", FULL, BF16, FP32, KEEP, 0, "all-linear", 0, 3, false, false, false },
+        { "qwen3", FULL, BF16, BF16, KEEP, 0, "all-linear", 0, 2, false, false, false },
+        { "llama", FULL, FP32, FP32, KEEP, 0, "all-linear", 0, 4, false, false, false },
+        { "qwen3_moe", LORA, BF16, FP32, KEEP, 4, "attention", 0, 1, false, false, false },
+        { "qwen3_moe", LORA, FP32, FP32, ALL, 4, "all-linear", 0.1, 1, false, false, false },
+        { "mixtral", LORA, BF16, FP32, SOME, 4, "all-linear", 0.1, 1, false, false, false },
+        { "mixtral", QLORA, BF16, FP32, ALL, 8, "attention", 0, 1, false, false, false },
+        { "qwen3_moe", QLORA, BF16, FP32, KEEP, 8, "all-linear", 0, 2, false, false, false },
+        { "mixtral", FULL, BF16, BF16, KEEP, 0, "all-linear", 0, 1, false, false, false },
+        { "qwen3_moe", FULL, BF16, FP32, SOME, 0, "all-linear", 0, 3, false, false, false },
+        { "llama", LORA, BF16, FP32, KEEP, 4, "all-linear", 0, 2, true, false, false },
+        { "qwen3", LORA, FP8, FP32, ALL, 4, "q,v", 0.1, 3, true, false, false },
+        { "qwen2", QLORA, BF16, FP32, SOME, 8, "all-linear", 0, 4, true, false, false },
+        { "llama", LORA, BF16, FP32, SOME, 4, "q,v,down", 0, 1, false, true, false },
+        { "qwen3", QLORA, FP32, FP32, KEEP, 4, "all-linear", 0, 1, false, true, false },
+        { "llama", LORA, BF16, FP32, KEEP, 4, "q,v", 0, 1, false, false, true },
+        { "qwen2", QLORA, FP32, FP32, KEEP, 4, "all-linear", 0, 1, false, false, true },
+        { "phi3", LORA, BF16, FP32, KEEP, 4, "all-linear", 0.1, 1, false, false, false },
+        { "phi3", QLORA, BF16, FP32, SOME, 8, "attention", 0, 1, false, false, false },
+        { "gemma2", LORA, BF16, FP32, SOME, 4, "all-linear", 0, 1, false, false, false },
+        { "gemma3_text", FULL, BF16, FP32, ALL, 0, "all-linear", 0, 2, false, false, false },
+        { "gemma3_text", QLORA, BF16, FP32, KEEP, 4, "q,v", 0, 1, false, false, false },
     };
     struct knowledge k = knowledge_open();
     for (size_t i = 0; i < sizeof varieties / sizeof *varieties; i++)

@@ -37,9 +37,10 @@ static const char *write_adapter(const char *name, struct adapter_file_factors f
 
 static struct adapter_file_factors down_factors(void)
 {
-    return (struct adapter_file_factors){ "model.layers.1.mlp.down_proj", 24, 16,
-                                          random_values(RANK * 24, 1),
-                                          random_values(16 * RANK, 2) };
+    return (struct adapter_file_factors){
+        "model.layers.1.mlp.down_proj", 24,  16, random_values(RANK * 24, 1),
+        random_values(16 * RANK, 2),    NULL
+    };
 }
 
 // W + 6/4 · B A of that linear, in doubles and in another order than the program's.

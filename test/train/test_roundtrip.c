@@ -36,8 +36,9 @@ static enum err write_again(const char *from, const char *to)
         ARENA_NEW(&test_arena, struct adapter_file_whole, in.saved_count + 1);
     for (size_t i = 0; i < in.module_count; i++) {
         const struct adapter_file_module *m = &in.modules[i];
-        factors[i] =
-            (struct adapter_file_factors){ m->name, m->in, m->out, load(m->a), load(m->b) };
+        factors[i] = (struct adapter_file_factors){
+            m->name, m->in, m->out, load(m->a), load(m->b), m->magnitude ? load(m->magnitude) : NULL
+        };
     }
     for (size_t i = 0; i < in.saved_count; i++) {
         const struct safetensors_tensor *t = in.saved[i].tensor;

@@ -67,6 +67,8 @@ static void check_model(struct tiny *tiny, uint64_t dropout_key)
         c.p = &t->parameters[i];
         if (!c.p->gradient.at)
             continue;
+        if (tiny->recipe.dora && c.p->start != PARAMETER_NORMS)
+            continue; // factors change lengths, which are taken for constants: not differences
         trained++;
         check_parameter(&c);
     }
@@ -76,8 +78,9 @@ static void check_model(struct tiny *tiny, uint64_t dropout_key)
 
 TEST(transformer_full_gradients_are_those_of_the_loss)
 {
-    static const char *const kinds[] = { "llama", "qwen2", "qwen3" };
-    for (int i = 0; i < 3; i++) {
+    static const char *const kinds[] = { "llama", "qwen2",  "qwen3",       "phi3",
+                                         "gemma", "gemma2", "gemma3_text", "smollm3" };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct tiny *tiny = tiny_make(kinds[i]);
         tiny->recipe.method = RECIPE_FULL;
         check_model(tiny, 0);
@@ -98,6 +101,20 @@ TEST(transformer_adapter_gradients_are_those_of_the_loss)
     struct tiny *quantized = tiny_make("qwen3");
     quantized->recipe.method = RECIPE_QLORA;
     check_model(quantized, 0);
+    struct tiny *fused = tiny_make("phi3");
+    fused->recipe.dropout = 0.2;
+    check_model(fused, 9);
+    struct tiny *magnified = tiny_make("qwen2"); // with biases
+    magnified->recipe.dora = true;
+    magnified->recipe.targets = "q,v,o,gate,down";
+    check_model(magnified, 0);
+    struct tiny *whole = tiny_make("llama");
+    whole->recipe.trains_embeddings = true;
+    whole->recipe.targets = "attention";
+    check_model(whole, 0);
+    struct tiny *normed = tiny_make("gemma2");
+    normed->recipe.method = RECIPE_QLORA;
+    check_model(normed, 0);
 }
 
 // Every expert computes every token: no difference changes a choice, which has no gradient. What is
@@ -213,6 +230,9 @@ TEST(transformer_recomputation_changes_no_bit)
     check_levels("qwen3_moe", RECIPE_FULL, DTYPE_F32);
     check_levels("qwen3_moe", RECIPE_QLORA, DTYPE_BF16);
     check_levels("mixtral", RECIPE_LORA, DTYPE_BF16);
+    check_levels("phi3", RECIPE_LORA, DTYPE_BF16);
+    check_levels("gemma2", RECIPE_FULL, DTYPE_F32);
+    check_levels("gemma3_text", RECIPE_LORA, DTYPE_BF16);
 }
 
 static double sum_of(const struct transformer *t, int from, int to)
@@ -327,6 +347,7 @@ TEST(transformer_allocates_what_it_predicts)
 {
     check_plan("qwen3");
     check_plan("qwen3_moe");
+    check_plan("gemma3_text");
 }
 
 TEST(transformer_refuses_experts_in_fp8)
@@ -339,6 +360,24 @@ TEST(transformer_refuses_experts_in_fp8)
     CHECK(transformer_plan(&plan, &level, &test_arena, gradient_device(), &tiny->setup) ==
           ERR_UNAVAILABLE);
     CHECK(strstr(error_text(), "mixtral: has experts, which the engine multiplies in bf16 only"));
+}
+
+TEST(transformer_refuses_by_name_what_a_device_computes_only_for_llama)
+{
+    static const struct {
+        const char *kind, *part;
+    } kinds[] = { { "gemma2", "gemma2: has GELU" }, { "phi3", NULL }, { "smollm3", NULL } };
+    struct backend plain = backend_cpu;
+    struct device device = *gradient_device();
+    plain.only_llama = true;
+    device.backend = &plain;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct tiny *tiny = tiny_make(kinds[i].kind);
+        struct blocks plan;
+        enum recompute level;
+        enum err err = transformer_plan(&plan, &level, &test_arena, &device, &tiny->setup);
+        CHECK(kinds[i].part ? err == ERR_UNAVAILABLE && strstr(error_text(), kinds[i].part) : !err);
+    }
 }
 
 TEST(transformer_meets_a_budget_layer_by_layer)
@@ -483,4 +522,6 @@ TEST(transformer_runs_the_operations_of_the_step_list)
     check_step("qwen3_moe", RECIPE_FULL, RECOMPUTE_NONE);
     check_step("mixtral", RECIPE_LORA, RECOMPUTE_NONE);
     check_step("qwen3_moe", RECIPE_FULL, RECOMPUTE_BLOCK);
+    check_step("phi3", RECIPE_LORA, RECOMPUTE_NORMS);
+    check_step("gemma2", RECIPE_FULL, RECOMPUTE_NONE);
 }

@@ -186,10 +186,10 @@ TEST(unknown_architectures_are_refused_by_name)
     const char *path = tiny_model_plain("w-arch", tiny_llama, STORAGE_F32);
     rewrite_config(
         "w-arch",
-        "{\"model_type\": \"gemma\", \"hidden_size\": 16, "
+        "{\"model_type\": \"olmo2\", \"hidden_size\": 16, "
         "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 4, "
-        "\"intermediate_size\": 24}");
-    CHECK(refused(path, ERR_UNAVAILABLE, "cannot train model_type \"gemma\""));
+        "\"vocab_size\": 40, \"intermediate_size\": 24}");
+    CHECK(refused(path, ERR_UNAVAILABLE, "cannot train model_type \"olmo2\""));
     rewrite_config("w-arch", "{\"model_type\": \"perceiver\"}");
     CHECK(refused(path, ERR_INPUT, "\"perceiver\" is not supported"));
     struct model model = read_model(tiny_llama);

@@ -313,6 +313,16 @@ static const char *engine_lacks_experts(const struct plan *plan, struct arena *a
            "of what it could do, and another --stack is needed";
 }
 
+static const char *engine_lacks_gemma(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    const char *family = plan->model->family;
+    if (strcmp(plan->stack->name, "native") || !family || strncmp(family, "gemma", strlen("gemma")))
+        return NULL;
+    return "the engine trains Gemma only on the CPU so far; on a GPU this forecast is of what it "
+           "could do, and another --stack is needed";
+}
+
 static const char *qlora_where_lora_fits(const struct plan *plan, struct arena *arena)
 {
     const struct plan_alternative *lora = alternative(plan, "lora");
@@ -574,6 +584,7 @@ static const struct {
     { "host_memory", host_memory },
     { "wide_adapters", wide_adapters },
     { "engine_lacks_experts", engine_lacks_experts },
+    { "engine_lacks_gemma", engine_lacks_gemma },
     { "qlora_where_lora_fits", qlora_where_lora_fits },
     { "full_under_pressure", full_under_pressure },
     { "launch_bound", launch_bound },

@@ -81,16 +81,17 @@ static int64_t times(const struct layout_of *l, int product, enum model_layer ki
 // Products that no layer has stay empty.
 static void list_products(struct layout_of *l)
 {
-    static const char *const names[PRODUCTS][3] = {
-        { "q", "k", "v" }, { "o" }, { "gate", "up" }, { "down" }, { "expert_gate", "expert_up" },
-        { "expert_down" },
+    enum { NAMES = 4 };
+    static const char *const names[PRODUCTS][NAMES] = {
+        { "q", "k", "v", "qkv" },       { "o" },           { "gate", "up", "gate_up" }, { "down" },
+        { "expert_gate", "expert_up" }, { "expert_down" },
     };
     struct model_linear linears[MODEL_LINEARS];
     for (int p = 0; p < PRODUCTS; p++) {
         enum model_layer kind = p >= EXPERT_GATE ? MODEL_SPARSE : MODEL_DENSE;
         size_t count = p <= O || layers_of(l, kind) ? model_linears(l->r->model, kind, linears) : 0;
         struct product *product = &l->products[p];
-        for (int n = 0; n < 3 && names[p][n]; n++)
+        for (int n = 0; n < NAMES && names[p][n]; n++)
             for (size_t i = 0; i < count; i++) {
                 if (strcmp(linears[i].name, names[p][n]))
                     continue;
@@ -166,12 +167,14 @@ static int64_t beside_bytes(const struct layout_of *l, const struct product *p)
                   : 0;
 }
 
-// Adapters of a product: all first factors together, each second factor by itself.
+// Adapters of a product: all first factors together, each second factor by itself, and magnitudes.
 static int64_t adapter_bytes(const struct layout_of *l, const struct product *p, int64_t element)
 {
     int64_t bytes = tensor(p->columns, p->in, element);
     for (int i = 0; i < p->count; i++)
         bytes += p->adapted[i] ? tensor(p->outs[i], l->rank, element) : 0;
+    for (int i = 0; l->r->recipe->dora && i < p->count; i++)
+        bytes += p->adapted[i] ? tensor(1, p->outs[i], element) : 0;
     return bytes;
 }
 
@@ -179,7 +182,7 @@ static int64_t adapter_bytes(const struct layout_of *l, const struct product *p,
 static int64_t other_layer_bytes(const struct layout_of *l, enum model_layer kind, int64_t element)
 {
     const struct model *m = l->r->model;
-    int64_t layer = 2 * placed(l, 1, m->width, element);
+    int64_t layer = m->norms_per_layer * placed(l, 1, m->width, element);
     if (kind == MODEL_SPARSE)
         layer += placed(l, m->experts, m->width, element);
     if (m->qk_norm == MODEL_QK_HEAD)
@@ -224,10 +227,17 @@ static int64_t trained_layer_bytes(const struct layout_of *l, enum model_layer k
     return layer;
 }
 
+// Embedding and head, where they are trained beside adapters.
+static int64_t beside_adapters_bytes(const struct layout_of *l, int64_t element)
+{
+    return l->full || !l->r->recipe->trains_embeddings ? 0 : 2 * embedding_bytes(l, element);
+}
+
 // Of everything that is trained, in values of this size.
 static int64_t trained_bytes(const struct layout_of *l, int64_t element)
 {
-    int64_t bytes = l->full ? embedding_bytes(l, element) + end_bytes(l, element) : 0;
+    int64_t bytes = l->full ? embedding_bytes(l, element) + end_bytes(l, element)
+                            : beside_adapters_bytes(l, element);
     for (int i = 0; i < KINDS; i++)
         bytes += layers_of(l, kinds[i]) * trained_layer_bytes(l, kinds[i], element);
     return bytes;
@@ -298,7 +308,11 @@ static void count_weights(struct engine_bytes *out, const struct layout_of *l)
       : l->quantized ? &out->quantized
                      : &out->frozen) += count_linears(out, l);
     *(l->full ? &out->trained : &out->frozen) += other_bytes(l, l->compute);
+    out->frozen -= beside_adapters_bytes(l, l->compute);
+    out->trained += beside_adapters_bytes(l, l->compute);
     out->masters = l->has_masters ? state_bytes(l) : 0;
+    if (l->compute == EXACT) // adapters alone are copied into the product's block
+        out->masters -= beside_adapters_bytes(l, EXACT);
     out->gradients = trained_bytes(l, l->state);
     out->moments = (l->r->recipe->optimizer == RECIPE_SGD ? 0 : 2) * state_bytes(l);
 }
@@ -311,7 +325,7 @@ struct slot {
     int64_t rows, columns, element;
     enum { IN_DENSE = 1, IN_SPARSE = 2, IN_EACH = 3 } layers;
 };
-enum { ALWAYS = AGAIN_BLOCK, SLOTS = 20 };
+enum { ALWAYS = AGAIN_BLOCK, SLOTS = 24 };
 
 static int64_t expert_rows(const struct layout_of *l)
 {
@@ -324,25 +338,29 @@ static int list_slots(struct slot *out, const struct layout_of *l)
     int64_t T = l->tokens, N = expert_rows(l), C = m->width, F = m->ffn_width, value = l->compute;
     int64_t Q = model_query_width(m), K = model_key_width(m), E = m->experts, X = m->expert_width;
     const struct product *p = l->products;
-    bool normed = m->qk_norm == MODEL_QK_HEAD;
+    bool normed = m->qk_norm == MODEL_QK_HEAD, added = m->norms_per_layer > 2;
     const struct slot slots[SLOTS] = {
-        { ALWAYS, T, C, value, IN_EACH },                              // the layer's input
-        { ALWAYS, T, 1, EXACT, IN_EACH },                              // statistics of both norms
-        { ALWAYS, T, 1, EXACT, IN_EACH },                              //
-        { KEEP_ALL, T, C + p[QKV].columns, value, IN_EACH },           // outputs of the norms
-        { KEEP_ALL, T, C + p[GATE].columns, value, IN_EACH },          //
-        { KEEP_ALL, T, F + p[DOWN].columns, value, IN_DENSE },         // the activation function's
-        { AGAIN_NORMS, T, 2 * F + p[GATE].columns, value, IN_DENSE },  // gate and up
-        { AGAIN_GATE, T, Q + 2 * K, value, IN_EACH },                  // q, k, v
-        { AGAIN_GATE, T, Q + p[O].columns, value, IN_EACH },           // attention's output
-        { AGAIN_GATE, T, m->heads, EXACT, IN_EACH },                   // its logarithms of sums
-        { AGAIN_GATE, T, C, value, IN_EACH },                          // the stream in the middle
-        { KEEP_ALL, T, normed ? Q + K : 0, value, IN_EACH },           // normalised q and k
-        { ALWAYS, T, normed ? m->heads : 0, EXACT, IN_EACH },          // statistics of their norms
-        { ALWAYS, T, normed ? m->kv_heads : 0, EXACT, IN_EACH },       //
-        { ALWAYS, 1, 3 * N + E, 4, IN_SPARSE },                        // the choice of experts
-        { ALWAYS, T, E, EXACT, IN_SPARSE },                            // their probabilities
-        { ALWAYS, N, 1, EXACT, IN_SPARSE },                            // weights of the rows
+        { ALWAYS, T, C, value, IN_EACH },                             // the layer's input
+        { ALWAYS, T, 1, EXACT, IN_EACH },                             // statistics of both norms
+        { ALWAYS, T, 1, EXACT, IN_EACH },                             //
+        { KEEP_ALL, T, C + p[QKV].columns, value, IN_EACH },          // outputs of the norms
+        { KEEP_ALL, T, C + p[GATE].columns, value, IN_EACH },         //
+        { KEEP_ALL, T, F + p[DOWN].columns, value, IN_DENSE },        // the activation function's
+        { AGAIN_NORMS, T, 2 * F + p[GATE].columns, value, IN_DENSE }, // gate and up
+        { AGAIN_GATE, T, Q + 2 * K, value, IN_EACH },                 // q, k, v
+        { AGAIN_GATE, T, Q + p[O].columns, value, IN_EACH },          // attention's output
+        { AGAIN_GATE, T, m->heads, EXACT, IN_EACH },                  // its logarithms of sums
+        { AGAIN_GATE, T, C, value, IN_EACH },                         // the stream in the middle
+        { KEEP_ALL, T, normed ? Q + K : 0, value, IN_EACH },          // normalised q and k
+        { ALWAYS, T, normed ? m->heads : 0, EXACT, IN_EACH },         // statistics of their norms
+        { ALWAYS, T, normed ? m->kv_heads : 0, EXACT, IN_EACH },      //
+        { AGAIN_GATE, T, added ? C : 0, value, IN_EACH }, // what attention adds, before its norm,
+        { ALWAYS, T, added ? C : 0, value, IN_EACH },     // and the feed-forward network
+        { ALWAYS, T, added, EXACT, IN_EACH },             // statistics of these norms
+        { ALWAYS, T, added, EXACT, IN_EACH },             //
+        { ALWAYS, 1, 3 * N + E, 4, IN_SPARSE },           // the choice of experts
+        { ALWAYS, T, E, EXACT, IN_SPARSE },               // their probabilities
+        { ALWAYS, N, 1, EXACT, IN_SPARSE },               // weights of the rows
         { KEEP_ALL, N, C + p[EXPERT_GATE].columns, value, IN_SPARSE }, // copies of the tokens
         { AGAIN_NORMS, N, 2 * X + p[EXPERT_GATE].columns, value, IN_SPARSE }, // gate and up
         { KEEP_ALL, N, X + p[EXPERT_DOWN].columns, value, IN_SPARSE }, // the activation function's
@@ -408,20 +426,22 @@ static int64_t at_once(const struct layout_of *l)
 
 static int64_t widest_bytes(const struct layout_of *l)
 {
-    int64_t widest_in = 0, widest = 0, largest = 0, bytes = 0;
+    int64_t widest_in = 0, widest_out = 0, largest = 0, bytes = 0;
     const struct product *experts = &l->products[EXPERT_GATE];
     bool on_experts = experts[0].columns + experts[1].columns > 0;
     for (int i = 0; i < PRODUCTS; i++) {
         const struct product *p = &l->products[i];
         widest_in = larger(widest_in, p->in);
-        widest = larger(widest, larger(p->in, p->out));
+        widest_out = larger(widest_out, p->out);
         largest = larger(largest, (i >= EXPERT_GATE ? at_once(l) : 1) * block_elements(p));
     }
     if (!l->full && l->r->recipe->dropout > 0)
         bytes += 2 * tensor(on_experts ? expert_rows(l) : l->tokens, widest_in, l->compute);
     if (l->quantized || l->fp8)
         bytes += tensor(1, largest, l->compute); // a product's block, unpacked
-    return bytes + (l->fp8 ? fp8_bytes(l->tokens, widest) : 0);
+    if (l->r->recipe->dora && !l->full) // outputs before their magnitudes, and lengths of rows
+        bytes += tensor(l->tokens, widest_out, l->compute) + tensor(1, widest_out, EXACT);
+    return bytes + (l->fp8 ? fp8_bytes(l->tokens, larger(widest_in, widest_out)) : 0);
 }
 
 // Of the routers and experts.
@@ -441,21 +461,24 @@ static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
     const struct model *m = l->r->model;
     const struct product *p = l->products;
     int64_t T = l->tokens, C = m->width, Q = model_query_width(m), K = model_key_width(m);
+    int64_t added = C + larger(p[O].columns, p[DOWN].columns);
+    bool changed = m->norms_per_layer > 2 || (l->r->recipe->dora && !l->full);
     const int64_t columns[] = {
-        C,                                            // the last norm's output
-        C,                                            // a branch
-        C,                                            // rows that have a label
-        C,                                            // their gradients
-        C + larger(p[O].columns, p[DOWN].columns),    // gradients of the residual stream,
-        Q + 2 * K + p[QKV].columns,                   // of q, k, v,
-        Q,                                            // of attention,
+        C,                          // the last norm's output
+        C,                          // a branch
+        C,                          // rows that have a label
+        C,                          // their gradients
+        added,                      // gradients of the residual stream,
+        changed ? added : 0,        // of what a layer adds, before its norm or magnitudes,
+        Q + 2 * K + p[QKV].columns, // of q, k, v,
+        Q,                          // of attention,
         layers_of(l, MODEL_DENSE) ? m->ffn_width : 0, // of the activation function
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         out->scratch += tensor(T, columns[i], l->compute);
     out->scratch += tensor(T, 1, EXACT) + expert_scratch(l) + widest_bytes(l); // losses
     out->scratch += 4 * tensor(T, 1, 4) + tensor(T, 2, 4); // ids, positions, rows, targets; spans
-    out->scratch += tensor(1, larger(m->head_size / 2, 1), 8) + 3 * tensor(1, 1, 8);
+    out->scratch += tensor(2, larger(m->head_size / 2, 1), 8) + 3 * tensor(1, 1, 8);
     out->logits = logit_bytes(l);
 }
 
@@ -483,8 +506,8 @@ struct engine_traffic engine_traffic(const struct step_request *request,
 bool engine_trains(const struct model *m)
 {
     bool llama = !m->kv_lora_rank && m->gated && m->norm == MODEL_RMS_NORM &&
-                 m->norms_per_layer == 2 && m->qk_norm != MODEL_QK_WIDTH && !m->parallel &&
-                 !m->fused_qkv && !m->fused_gate_up;
+                 (m->norms_per_layer == 2 || m->norms_per_layer == 4) &&
+                 m->qk_norm != MODEL_QK_WIDTH && !m->parallel;
     bool plain_experts = !m->shared_experts && !m->shared_width && !m->router_bias &&
                          !m->mlp_bias && !m->out_bias && !m->attention_sinks;
     return llama && (!m->experts || plain_experts);
@@ -502,6 +525,8 @@ bool engine_runs(const struct step_request *r)
     bool typed = recipe->precision == RECIPE_BF16 || recipe->precision == RECIPE_FP32 ||
                  (fp8 && recipe->method == RECIPE_LORA && !r->model->experts);
     bool optimized = recipe->optimizer == RECIPE_ADAMW || recipe->optimizer == RECIPE_SGD;
-    return r->stack->exact_gradients && engine_trains(r->model) && alone && supervised && typed &&
-           optimized;
+    bool headed =
+        recipe->method == RECIPE_FULL || !recipe->trains_embeddings || !r->model->tied_embeddings;
+    return r->stack->exact_gradients && headed && engine_trains(r->model) && alone && supervised &&
+           typed && optimized;
 }

@@ -56,6 +56,7 @@ struct recipe {
     int64_t rank;
     double alpha;        // NAN: twice the rank
     bool rslora;         // adapters are scaled by alpha / √rank instead of alpha / rank
+    bool dora;           // adapters with a trained magnitude for each output (DoRA)
     const char *targets; // "all-linear", "attention", "mlp", or names: "q,v"
     double dropout;      // on the adapters' input; NAN: as the stack does
     int adapter_dtype;   // RECIPE_DTYPE_AUTO: as the stack does

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Causal attention of each document on itself, with grouped key/value heads and sliding windows.
 //
-//     p = softmax(q kᵀ / √D) over the keys that a query sees,  out = p v
-//     dv = pᵀ dout,  ds = p · (dout vᵀ − Σ dout · out) / √D,  dq = ds k,  dk = dsᵀ q
+//     p = softmax(scale · q kᵀ) over the keys that a query sees,  out = p v
+//     dv = pᵀ dout,  ds = p · (dout vᵀ − Σ dout · out) · scale,  dq = ds k,  dk = dsᵀ q
+//
+// A soft cap puts cap · tanh(x / cap) in place of each score x, and 1 − (x / cap)² of that into ds.
 //
 // Queries are processed in blocks; p is never stored as a whole, and the backward pass recomputes
 // it from lse. A worker has a key/value head with all its query heads, so the order of sums does
@@ -152,6 +154,19 @@ static void score_gradient(void *s, const void *p, bool wide, int64_t n, double 
                 ((const float *)p)[j] * (((float *)s)[j] - narrow_delta) * narrow_scale;
 }
 
+// s = s · (1 − (x / cap)²), where the score was x = log p + lse.
+static void cap_gradient(void *s, const void *p, bool wide, int64_t n, double lse, double cap)
+{
+    for (int64_t j = 0; j < n; j++) {
+        double probability = wide ? ((const double *)p)[j] : ((const float *)p)[j];
+        double x = probability > 0 ? (log(probability) + lse) / cap : 1;
+        if (wide)
+            ((double *)s)[j] *= 1 - x * x;
+        else
+            ((float *)s)[j] *= (float)(1 - x * x);
+    }
+}
+
 static double dot(const void *a, const void *b, bool wide, int64_t count)
 {
     double sum = 0;
@@ -183,11 +198,21 @@ static int64_t from_of(const struct attention *a, struct block b, int64_t i)
     return from - b.low;
 }
 
+static double scale_of(const struct attention *a)
+{
+    return a->scale > 0 ? a->scale : 1 / sqrt((double)a->head_size);
+}
+
 static void score(const struct attention *a, const struct space *at, struct block b, void *out)
 {
     int64_t d = a->head_size, n = b.high - b.low;
     multiply(at->wide, out, at->q, row_at(at->k, at->wide, b.low * d),
-             (struct product){ false, true, b.rows, n, d, d, d, n, 1 / sqrt((double)d), 0 });
+             (struct product){ false, true, b.rows, n, d, d, d, n, scale_of(a), 0 });
+    for (int64_t i = 0; a->cap > 0 && i < b.rows * n; i++)
+        if (at->wide)
+            ((double *)out)[i] = a->cap * tanh(((double *)out)[i] / a->cap);
+        else
+            ((float *)out)[i] = (float)(a->cap * tanh(((float *)out)[i] / a->cap));
 }
 
 static void forward_block(const struct attention *a, const struct space *at, struct tensor lse,
@@ -243,7 +268,9 @@ static void backward_block(const struct attention *a, const struct space *at, st
         void *p = row_at(at->p, wide, i * n);
         tensor_load(&sum, lse, span.start + b.first + i, head, 1);
         recompute_softmax(p, wide, n, from_of(a, b, i), b.first + i + 1 - b.low, sum);
-        score_gradient(row_at(at->s, wide, i * n), p, wide, n, delta, 1 / sqrt((double)d));
+        score_gradient(row_at(at->s, wide, i * n), p, wide, n, delta, scale_of(a));
+        if (a->cap > 0)
+            cap_gradient(row_at(at->s, wide, i * n), p, wide, n, sum, a->cap);
     }
     multiply(wide, dv, at->p, at->d, (struct product){ true, false, n, d, b.rows, n, d, d, 1, 1 });
     multiply(wide, at->dq, at->s, k, (struct product){ false, false, b.rows, d, n, n, d, d, 1, 0 });

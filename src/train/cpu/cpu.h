@@ -40,13 +40,14 @@ void cpu_embedding_forward(struct device *, struct tensor out, struct tensor tab
 void cpu_embedding_backward(struct device *, struct tensor dtable, struct tensor dout,
                             const int32_t *ids);
 void cpu_norm_forward(struct device *, struct tensor sum, struct tensor out, struct tensor rms,
-                      struct tensor a, struct tensor b, struct tensor weight, double epsilon);
+                      struct tensor a, struct tensor b, struct tensor weight, double offset,
+                      double epsilon);
 void cpu_norm_backward(struct device *, struct tensor dx, struct tensor dweight,
                        struct tensor residual, struct tensor dout, struct tensor x,
-                       struct tensor rms, struct tensor weight);
+                       struct tensor rms, struct tensor weight, double offset);
 void cpu_add(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 void cpu_rotary(struct device *, struct tensor x, const int32_t *positions,
-                struct tensor frequencies, int64_t head_size, int direction);
+                struct tensor frequencies, int64_t head_size, int direction, double scale);
 int64_t cpu_attention_bytes(struct device *, const struct attention *, enum dtype);
 void cpu_attention_begin(struct device *, const struct attention *, void *workspace);
 void cpu_attention_forward(struct device *, struct tensor out, struct tensor lse, struct tensor q,
@@ -61,6 +62,12 @@ void cpu_swiglu_forward(struct device *, struct tensor out, struct tensor gate, 
 void cpu_swiglu_backward(struct device *, struct tensor dgate, struct tensor dup,
                          struct tensor dweight, struct tensor dout, struct tensor gate,
                          struct tensor up, struct tensor weight);
+void cpu_geglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up);
+void cpu_geglu_backward(struct device *, struct tensor dgate, struct tensor dup, struct tensor dout,
+                        struct tensor gate, struct tensor up);
+void cpu_scale(struct device *, struct tensor x, double factor);
+void cpu_capped_cross_entropy(struct device *, struct tensor losses, struct tensor logits,
+                              const int32_t *targets, double scale, double cap);
 void cpu_route_forward(struct device *, struct tensor probabilities, struct tensor weights,
                        const struct routing *, struct tensor load, struct tensor logits);
 void cpu_route_backward(struct device *, struct tensor dlogits, struct tensor dweights,
@@ -87,6 +94,11 @@ void cpu_experts_dequantize(struct device *, struct expert_matrices out, const s
 void cpu_adapters_backward(struct device *, struct tensor dz, const struct adapter_part *,
                            int count, struct tensor dy, struct tensor b, struct tensor z,
                            double scale);
+void cpu_row_norms(struct device *, struct tensor norms, struct tensor w, struct tensor b,
+                   struct tensor a, double scale);
+void cpu_magnify(struct device *, struct tensor y, struct tensor m, struct tensor norms);
+void cpu_magnify_backward(struct device *, struct tensor dm, struct tensor dy, struct tensor y,
+                          struct tensor m, struct tensor norms);
 void cpu_quantize_rows(struct device *, struct tensor codes, struct tensor scales, struct tensor in,
                        bool transposed);
 void cpu_matmul_scaled(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,

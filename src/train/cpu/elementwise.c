@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zeroing, casting, filling, adding, biases, gather and scatter.
+// Zeroing, casting, scaling, filling, adding, biases, gather and scatter.
 
 #include "train/cpu/cpu.h"
 
@@ -40,6 +40,20 @@ void cpu_cast(struct device *device, struct tensor out, struct tensor in)
         }
         tensor_load(x, in, at.row, at.column, at.count);
         tensor_store(out, at.row, at.column, x, at.count);
+    }
+}
+
+void cpu_scale(struct device *device, struct tensor x, double factor)
+{
+    (void)device;
+#pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
+    for (int64_t i = 0; i < cpu_pieces(x); i++) {
+        struct cpu_piece at = cpu_piece(x, i);
+        double values[TENSOR_CHUNK];
+        tensor_load(values, x, at.row, at.column, at.count);
+        for (int64_t j = 0; j < at.count; j++)
+            values[j] *= factor;
+        tensor_store(x, at.row, at.column, values, at.count);
     }
 }
 

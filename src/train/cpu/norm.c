@@ -3,6 +3,8 @@
 //
 //     s = a + b,  r = 1 / √(mean s² + ε),  out = s · r · w
 //     ds = r · (w · dout − s · r² · mean(s · w · dout)),  dw = Σₜ dout · s · r
+//
+// w is the weight plus an offset, which is 0 in most models and 1 in Gemma's.
 
 #include "train/cpu/cpu.h"
 
@@ -47,7 +49,7 @@ static double add_up(struct tensor sum, struct tensor a, struct tensor b, struct
 
 void cpu_norm_forward(struct device *device, struct tensor sum, struct tensor out,
                       struct tensor rms, struct tensor a, struct tensor b, struct tensor weight,
-                      double epsilon)
+                      double offset, double epsilon)
 {
     (void)device;
     int64_t width = weight.columns;
@@ -63,14 +65,15 @@ void cpu_norm_forward(struct device *device, struct tensor sum, struct tensor ou
             tensor_load(x, b.at ? sum : a, at.t, at.first + c, n);
             tensor_load(w, weight, 0, c, n);
             for (int64_t i = 0; i < n; i++)
-                x[i] *= r * w[i];
+                x[i] *= r * (offset + w[i]);
             tensor_store(out, at.t, at.first + c, x, n);
         }
     }
 }
 
 // mean(s · w · dout) of a piece.
-static double mean_of(struct tensor dout, struct tensor x, struct tensor weight, struct piece at)
+static double mean_of(struct tensor dout, struct tensor x, struct tensor weight, double offset,
+                      struct piece at)
 {
     double sum = 0, s[TENSOR_CHUNK], w[TENSOR_CHUNK], d[TENSOR_CHUNK];
     for (int64_t c = 0; c < weight.columns; c += TENSOR_CHUNK) {
@@ -79,7 +82,7 @@ static double mean_of(struct tensor dout, struct tensor x, struct tensor weight,
         tensor_load(w, weight, 0, c, n);
         tensor_load(d, dout, at.t, at.first + c, n);
         for (int64_t i = 0; i < n; i++)
-            sum += s[i] * w[i] * d[i];
+            sum += s[i] * (offset + w[i]) * d[i];
     }
     return sum / (double)weight.columns;
 }
@@ -106,7 +109,7 @@ static void add_weight_gradient(struct tensor dweight, struct tensor dout, struc
 
 void cpu_norm_backward(struct device *device, struct tensor dx, struct tensor dweight,
                        struct tensor residual, struct tensor dout, struct tensor x,
-                       struct tensor rms, struct tensor weight)
+                       struct tensor rms, struct tensor weight, double offset)
 {
     (void)device;
     if (dweight.at)
@@ -114,7 +117,7 @@ void cpu_norm_backward(struct device *device, struct tensor dx, struct tensor dw
 #pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
     for (int64_t index = 0; index < count_pieces(x, weight); index++) {
         struct piece at = piece_of(x, weight, index);
-        double mean = mean_of(dout, x, weight, at), r;
+        double mean = mean_of(dout, x, weight, offset, at), r;
         tensor_load(&r, rms, at.t, at.index, 1);
         for (int64_t c = 0; c < weight.columns; c += TENSOR_CHUNK) {
             int64_t n = tensor_chunk(weight.columns, c), column = at.first + c;
@@ -125,7 +128,7 @@ void cpu_norm_backward(struct device *device, struct tensor dx, struct tensor dw
             if (residual.at)
                 tensor_load(before, residual, at.t, column, n);
             for (int64_t i = 0; i < n; i++)
-                d[i] = before[i] + r * (w[i] * d[i] - s[i] * r * r * mean);
+                d[i] = before[i] + r * ((offset + w[i]) * d[i] - s[i] * r * r * mean);
             tensor_store(dx, at.t, column, d, n);
         }
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE, in place: (x, y) → (x cos − y sin, y cos + x sin) for pairs half a head apart.
+// RoPE, in place: (x, y) → (x cos − y sin, y cos + x sin) for pairs half of what is rotated apart.
 
 #include "train/cpu/cpu.h"
 
 #include <math.h>
 
 void cpu_rotary(struct device *device, struct tensor x, const int32_t *positions,
-                struct tensor frequencies, int64_t head_size, int direction)
+                struct tensor frequencies, int64_t head_size, int direction, double scale)
 {
     (void)device;
-    int64_t half = head_size / 2;
+    int64_t half = frequencies.columns;
 #pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
     for (int64_t t = 0; t < x.rows; t++)
         for (int64_t p = 0; p < half; p += TENSOR_CHUNK) {
@@ -17,8 +17,8 @@ void cpu_rotary(struct device *device, struct tensor x, const int32_t *positions
             double cosine[TENSOR_CHUNK], sine[TENSOR_CHUNK], a[TENSOR_CHUNK], b[TENSOR_CHUNK];
             tensor_load(a, frequencies, 0, p, n);
             for (int64_t i = 0; i < n; i++) {
-                cosine[i] = cos(positions[t] * a[i]);
-                sine[i] = direction * sin(positions[t] * a[i]);
+                cosine[i] = scale * cos(positions[t] * a[i]);
+                sine[i] = scale * direction * sin(positions[t] * a[i]);
             }
             for (int64_t h = 0; h < x.columns; h += head_size) {
                 tensor_load(a, x, t, h + p, n);

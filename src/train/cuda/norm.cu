@@ -23,7 +23,7 @@ template <typename T, int V> constexpr int most_lanes = sizeof(T) * V == 16 && V
 template <typename T, int V, int PER>
 __global__ void __launch_bounds__(most_lanes<T, V>)
     forward_kernel(rows_of<T> sum, rows_of<T> out, operand rms, int64_t rms_stride, rows_of<T> a,
-                   rows_of<T> b, operand weight, float epsilon, pieces shape)
+                   rows_of<T> b, operand weight, float offset, float epsilon, pieces shape)
 {
     int64_t piece = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     int64_t row = piece / shape.per_row, at = piece % shape.per_row;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
         load_any(w, weight, c);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            x[j][i] *= r * w[i];
+            x[j][i] *= r * (offset + w[i]);
         store(out.at + row * out.stride + at * shape.width + c, x[j]);
     }
 }
@@ -110,7 +110,7 @@ static __device__ inline void sum_block(float *out, const float (&sums)[PER][V],
 template <typename T, int V, int PER, bool TRAINED>
 __global__ void __launch_bounds__(most_lanes<T, V>)
     backward_kernel(rows_of<T> dx, rows_of<T> residual, rows_of<T> dout, rows_of<T> x, operand rms,
-                    int64_t rms_stride, operand weight, float *partials, pieces shape,
+                    int64_t rms_stride, operand weight, float offset, float *partials, pieces shape,
                     int64_t slice)
 {
     int64_t first = blockIdx.x * slice;
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
             load_any(w, weight, c);
 #pragma unroll
             for (int i = 0; i < V; i++)
-                sum += s[i] * w[i] * d[i];
+                sum += s[i] * (offset + w[i]) * d[i];
         }
         float mean = group_sum(sum, shape.lanes) / (float)shape.width;
         float r = here ? load_any(rms, row * rms_stride + at) : 0, pull = r * r * mean;
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(most_lanes<T, V>)
                 unpack(before, befores[j]);
 #pragma unroll
             for (int i = 0; i < V; i++) {
-                before[i] += r * (w[i] * d[i] - s[i] * pull);
+                before[i] += r * ((offset + w[i]) * d[i] - s[i] * pull);
                 if (TRAINED)
                     sums[j][i] += d[i] * s[i] * r;
             }
@@ -209,7 +209,7 @@ static bool in_pieces(int most, int width, std::initializer_list<struct tensor> 
 
 void cuda_norm_forward(struct device *device, struct tensor sum, struct tensor out,
                        struct tensor rms, struct tensor a, struct tensor b, struct tensor weight,
-                       double epsilon)
+                       double offset, double epsilon)
 {
     struct cuda *cuda = cuda_of(device);
     pieces shape = pieces_of(a, weight);
@@ -225,7 +225,7 @@ void cuda_norm_forward(struct device *device, struct tensor sum, struct tensor o
             forward_kernel<T, v.value, per.value>
                 <<<(unsigned)ceil_div(shape.count, block.y), block, 0, cuda->stream>>>(
                     rows_at<T>(sum), rows_at<T>(out), any_of(rms), rms.stride, rows_at<T>(a),
-                    rows_at<T>(b), any_of(weight), (float)epsilon, shape);
+                    rows_at<T>(b), any_of(weight), (float)offset, (float)epsilon, shape);
             cuda_launched(cuda, "norm");
         });
     });
@@ -233,7 +233,7 @@ void cuda_norm_forward(struct device *device, struct tensor sum, struct tensor o
 
 void cuda_norm_backward(struct device *device, struct tensor dx, struct tensor dweight,
                         struct tensor residual, struct tensor dout, struct tensor x,
-                        struct tensor rms, struct tensor weight)
+                        struct tensor rms, struct tensor weight, double offset)
 {
     struct cuda *cuda = cuda_of(device);
     pieces shape = pieces_of(x, weight);
@@ -249,7 +249,8 @@ void cuda_norm_backward(struct device *device, struct tensor dx, struct tensor d
             auto launch = [&](auto kernel, int64_t slice) {
                 kernel<<<(unsigned)ceil_div(shape.count, slice), block, 0, cuda->stream>>>(
                     rows_at<T>(dx), rows_at<T>(residual), rows_at<T>(dout), rows_at<T>(x),
-                    any_of(rms), rms.stride, any_of(weight), (float *)cuda->partials, shape, slice);
+                    any_of(rms), rms.stride, any_of(weight), (float)offset, (float *)cuda->partials,
+                    shape, slice);
                 cuda_launched(cuda, "norm gradient");
             };
             if (!dweight.at)

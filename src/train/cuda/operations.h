@@ -26,14 +26,15 @@ void cuda_embedding_backward(struct device *, struct tensor dtable, struct tenso
 
 // norm.cu
 void cuda_norm_forward(struct device *, struct tensor sum, struct tensor out, struct tensor rms,
-                       struct tensor a, struct tensor b, struct tensor weight, double epsilon);
+                       struct tensor a, struct tensor b, struct tensor weight, double offset,
+                       double epsilon);
 void cuda_norm_backward(struct device *, struct tensor dx, struct tensor dweight,
                         struct tensor residual, struct tensor dout, struct tensor x,
-                        struct tensor rms, struct tensor weight);
+                        struct tensor rms, struct tensor weight, double offset);
 
 // rotary.cu
 void cuda_rotary(struct device *, struct tensor x, const int32_t *positions,
-                 struct tensor frequencies, int64_t head_size, int direction);
+                 struct tensor frequencies, int64_t head_size, int direction, double scale);
 
 // swiglu.cu
 void cuda_swiglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up,

@@ -16,7 +16,8 @@ static __device__ inline void turn(float *cosine, float *sine, double angle)
 
 template <typename T, int V>
 __global__ void rotary_kernel(T *x, int64_t stride, const int32_t *positions,
-                              const double *frequencies, int heads, int half, float direction)
+                              const double *frequencies, int heads, int head_size, int half,
+                              float direction, float scale)
 {
     extern __shared__ float angles[];
     float *cosines = angles, *sines = angles + half;
@@ -27,13 +28,13 @@ __global__ void rotary_kernel(T *x, int64_t stride, const int32_t *positions,
     int across = half / V;
     for (int item = threadIdx.x; item < heads * across; item += blockDim.x) {
         int i = item % across * V;
-        T *first = row + (int64_t)(item / across) * 2 * half + i, *second = first + half;
+        T *first = row + (int64_t)(item / across) * head_size + i, *second = first + half;
         float a[V], b[V], c[V], d[V];
         load(a, first);
         load(b, second);
 #pragma unroll
         for (int j = 0; j < V; j++) {
-            float cosine = cosines[i + j], sine = direction * sines[i + j];
+            float cosine = scale * cosines[i + j], sine = scale * direction * sines[i + j];
             c[j] = a[j] * cosine - b[j] * sine;
             d[j] = b[j] * cosine + a[j] * sine;
         }
@@ -43,10 +44,10 @@ __global__ void rotary_kernel(T *x, int64_t stride, const int32_t *positions,
 }
 
 void cuda_rotary(struct device *device, struct tensor x, const int32_t *positions,
-                 struct tensor frequencies, int64_t head_size, int direction)
+                 struct tensor frequencies, int64_t head_size, int direction, double scale)
 {
     struct cuda *cuda = cuda_of(device);
-    int half = (int)(head_size / 2), heads = (int)(x.columns / head_size);
+    int half = (int)frequencies.columns, heads = (int)(x.columns / head_size);
     if (cuda->err || !x.rows || !heads)
         return;
     if (half > MOST_PAIRS || frequencies.dtype != DTYPE_F64)
@@ -56,13 +57,14 @@ void cuda_rotary(struct device *device, struct tensor x, const int32_t *position
     with_type(cuda, x.dtype, [&](auto t) {
         using T = decltype(t);
         const int most = 16 / sizeof(T);
-        with_width<most>(half % most == 0 && in_vectors(most, { x }), [&](auto w) {
+        bool whole = half % most == 0 && head_size % most == 0;
+        with_width<most>(whole && in_vectors(most, { x }), [&](auto w) {
             int items = heads * half / w.value;
             int threads = (int)least((items + 31) / 32 * 32, THREADS);
             size_t shared = 2 * (size_t)half * sizeof(float);
             rotary_kernel<T, w.value><<<(unsigned)x.rows, threads, shared, cuda->stream>>>(
-                (T *)x.at, x.stride, positions, (const double *)frequencies.at, heads, half,
-                (float)direction);
+                (T *)x.at, x.stride, positions, (const double *)frequencies.at, heads,
+                (int)head_size, half, (float)direction, (float)scale);
             cuda_launched(cuda, "rotary");
         });
     });

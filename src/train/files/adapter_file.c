@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char prefix[] = "base_model.model.";
+static const char prefix[] = "base_model.model.", magnitude_ending[] = ".lora_magnitude_vector";
 
 double adapter_file_scale(const struct adapter_file_config *config)
 {
@@ -42,6 +42,7 @@ static const char *const harmless[] = {
     "runtime_config",
     "target_modules",
     "task_type",
+    "use_dora",
     "use_rslora",
 };
 
@@ -72,8 +73,9 @@ static enum err check_features(const struct json *json, const char *name)
     for (size_t i = 0; i < json->count; i++) {
         struct text key = json->items[2 * i].string;
         if (!is_harmless(key) && !is_off(&json->items[2 * i + 1]))
-            return fail(ERR_INPUT, "%s: %.*s is set, which is not supported; only plain LoRA is",
-                        name, TEXT_BRIEF(key));
+            return fail(ERR_INPUT,
+                        "%s: %.*s is set, which is not supported; LoRA, rsLoRA and DoRA are", name,
+                        TEXT_BRIEF(key));
     }
     struct text init = json_get_text(json, "init_lora_weights");
     for (size_t i = 0; init.at && i < sizeof changed_bases / sizeof *changed_bases; i++) {
@@ -146,6 +148,7 @@ enum err adapter_file_read_config(struct adapter_file_config *out, struct arena 
         return fail(ERR_INPUT, "%s: lora_dropout is %g, must be at least 0 and below 1", name,
                     out->dropout);
     out->rank_stabilized = json_get_bool(&tree, "use_rslora", false);
+    out->has_magnitudes = json_get_bool(&tree, "use_dora", false);
     struct text base = json_get_text(&tree, "base_model_name_or_path");
     out->base = base.at ? text_copy(arena, base) : NULL;
     TRY(read_names(&tree, "target_modules", arena, name, &out->targets, &out->target_count));
@@ -204,6 +207,25 @@ static enum err check_numbers(const struct safetensors_tensor *t, const char *fo
     return OK;
 }
 
+static enum err sort_magnitude(struct adapter_file *adapter, struct arena *arena,
+                               struct adapter_file_module *m)
+{
+    const char *name = text_format(arena, "%s%s%s", prefix, m->name, magnitude_ending);
+    m->magnitude = safetensors_find(&adapter->file, name);
+    if (!m->magnitude != !adapter->config.has_magnitudes)
+        return fail(
+            ERR_INPUT, "%s: %s has %s lora_magnitude_vector, and the config says use_dora %s",
+            adapter->folder, m->name, m->magnitude ? "a" : "no", m->magnitude ? "false" : "true");
+    if (!m->magnitude)
+        return OK;
+    if (m->magnitude->rank != 1 || m->magnitude->shape[0] != m->out)
+        return fail(ERR_INPUT, "%s: %s: lora_magnitude_vector is %s, must be [%lld]",
+                    adapter->folder, m->name,
+                    safetensors_shape(arena, m->magnitude->rank, m->magnitude->shape),
+                    (long long)m->out);
+    return check_numbers(m->magnitude, adapter->folder);
+}
+
 // Adds the module of a factor A, with its B. A factor without its counterpart is refused.
 static enum err sort_factors(struct adapter_file *adapter, struct arena *arena, struct text module,
                              const struct safetensors_tensor *a)
@@ -226,6 +248,7 @@ static enum err sort_factors(struct adapter_file *adapter, struct arena *arena, 
                     safetensors_shape(arena, m->b->rank, m->b->shape), (long long)rank);
     m->in = a->shape[1];
     m->out = m->b->shape[0];
+    TRY(sort_magnitude(adapter, arena, m));
     adapter->module_count++;
     return OK;
 }
@@ -241,12 +264,13 @@ static enum err sort_tensor(struct adapter_file *adapter, struct arena *arena,
     struct text saved_name = name;
     if (cut_ending(&name, ".lora_A.weight"))
         return sort_factors(adapter, arena, name, t);
-    if (cut_ending(&name, ".lora_B.weight")) {
+    if (cut_ending(&name, ".lora_B.weight") || cut_ending(&name, magnitude_ending)) {
         const char *a = text_format(arena, "%s%.*s.lora_A.weight", prefix, TEXT_ARGS(name));
         return safetensors_find(&adapter->file, a)
                    ? OK
-                   : fail(ERR_INPUT, "%s: %.*s has lora_B but no lora_A", adapter->folder,
-                          TEXT_ARGS(name));
+                   : fail(ERR_INPUT, "%s: %.*s has %s but no lora_A", adapter->folder,
+                          TEXT_ARGS(name),
+                          text_ends(saved_name, magnitude_ending) ? "a magnitude" : "lora_B");
     }
     // Beside factors on the head PEFT saves the head itself, under this name.
     if (cut_ending(&name, ".base_layer.weight"))

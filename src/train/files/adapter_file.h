@@ -11,8 +11,10 @@
 //     const struct adapter_file_module *m = adapter_file_find(&adapter, "lm_head");
 //     adapter_file_release(&adapter);
 //
-// Features that change the computation (DoRA, ranks that differ by layer, and so on) are refused by
-// their name in the config; keys that only say how the adapter was made are ignored.
+// With DoRA there is a vector of magnitudes beside the factors: row j of W + scale · B A is brought
+// to the length m_j. Other features that change the computation (ranks that differ by layer, and so
+// on) are refused by their name in the config; keys that only say how the adapter was made are
+// ignored.
 
 #pragma once
 
@@ -23,6 +25,7 @@ struct adapter_file_config {
     int64_t rank;
     double alpha, dropout;
     bool rank_stabilized;       // rsLoRA: scale alpha / √rank instead of alpha / rank
+    bool has_magnitudes;        // DoRA: each output has the length that the file says
     const char **targets;       // "q_proj", …; as in the file
     size_t target_count;        // 0: the file has a regular expression instead
     const char **saved_modules; // "lm_head"
@@ -36,7 +39,8 @@ double adapter_file_scale(const struct adapter_file_config *config);
 struct adapter_file_module {
     const char *name; // of the linear in the base model: "model.layers.0.self_attn.q_proj"
     int64_t in, out;
-    const struct safetensors_tensor *a, *b; // (rank, in), (out, rank)
+    const struct safetensors_tensor *a, *b;     // (rank, in), (out, rank)
+    const struct safetensors_tensor *magnitude; // (out), of DoRA; NULL: none
 };
 
 struct adapter_file_saved {
@@ -73,6 +77,7 @@ struct adapter_file_factors {
     const char *name; // as in struct adapter_file_module
     int64_t in, out;
     const float *a, *b;
+    const float *magnitude; // NULL unless the config has magnitudes
 };
 
 struct adapter_file_whole {

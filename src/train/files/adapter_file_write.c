@@ -84,7 +84,7 @@ static struct text spell_config(struct arena *arena, const struct adapter_file_c
     json_put_string(&w, "revision", NULL);
     put_names(&w, "target_modules", target_names(arena, content), content->factor_count);
     json_put_string(&w, "task_type", "CAUSAL_LM");
-    json_put_bool(&w, "use_dora", false);
+    json_put_bool(&w, "use_dora", config->has_magnitudes);
     json_put_bool(&w, "use_rslora", config->rank_stabilized);
     json_close(&w, '}');
     out_char(&out, '\n');
@@ -98,7 +98,7 @@ static const char *full_name(struct arena *arena, const char *name, const char *
     return text_format(arena, "base_model.model.%s%s", name, ending);
 }
 
-// Slots in order: A and B of each module, then the weights saved in full.
+// Slots in order: A, B and the magnitudes of each module, then the weights saved in full.
 static void declare(struct safetensors_writer *out, struct arena *arena, int64_t rank,
                     const struct adapter_file_content *content)
 {
@@ -107,6 +107,9 @@ static void declare(struct safetensors_writer *out, struct arena *arena, int64_t
         const int64_t a[] = { rank, f->in }, b[] = { f->out, rank };
         safetensors_declare(out, full_name(arena, f->name, ".lora_A.weight"), content->type, 2, a);
         safetensors_declare(out, full_name(arena, f->name, ".lora_B.weight"), content->type, 2, b);
+        if (f->magnitude)
+            safetensors_declare(out, full_name(arena, f->name, ".lora_magnitude_vector"),
+                                content->type, 1, &f->out);
     }
     for (size_t i = 0; i < content->whole_count; i++) {
         const struct adapter_file_whole *w = &content->whole[i];
@@ -123,6 +126,8 @@ static enum err write_tensors(struct safetensors_writer *out, int64_t rank,
         const struct adapter_file_factors *f = &content->factors[i];
         TRY(safetensors_write_floats(out, slot++, 0, f->a, rank * f->in));
         TRY(safetensors_write_floats(out, slot++, 0, f->b, rank * f->out));
+        if (f->magnitude)
+            TRY(safetensors_write_floats(out, slot++, 0, f->magnitude, f->out));
     }
     for (size_t i = 0; i < content->whole_count; i++) {
         const struct adapter_file_whole *w = &content->whole[i];

@@ -4,60 +4,17 @@
 #include "train/files/weights.h"
 
 #include "base/checksum.h"
+#include "train/files/architecture.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 // --- slots -------------------------------------------------------------------
 
-struct spelling {
-    const char *ours, *theirs;
-};
-
-static const struct spelling spellings[] = {
-    { "q", "self_attn.q_proj" },
-    { "k", "self_attn.k_proj" },
-    { "v", "self_attn.v_proj" },
-    { "o", "self_attn.o_proj" },
-    { "gate", "mlp.gate_proj" },
-    { "up", "mlp.up_proj" },
-    { "down", "mlp.down_proj" },
-    { "attention_norm", "input_layernorm" },
-    { "mlp_norm", "post_attention_layernorm" },
-    { "q_norm", "self_attn.q_norm" },
-    { "k_norm", "self_attn.k_norm" },
-    { "router", "mlp.gate" },
-    { "expert_gate", "mlp.experts.%lld.gate_proj" },
-    { "expert_up", "mlp.experts.%lld.up_proj" },
-    { "expert_down", "mlp.experts.%lld.down_proj" },
-};
-
-static const struct spelling mixtral_spellings[] = {
-    { "router", "block_sparse_moe.gate" },
-    { "expert_gate", "block_sparse_moe.experts.%lld.w1" },
-    { "expert_up", "block_sparse_moe.experts.%lld.w3" },
-    { "expert_down", "block_sparse_moe.experts.%lld.w2" },
-};
-
-static const char *find_spelling(const struct spelling *list, size_t count, const char *ours)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(list[i].ours, ours))
-            return list[i].theirs;
-    return NULL;
-}
-
-// Of the two mixtures of experts that are trained here, Mixtral is the one without norms on q and
-// k (foreign_part() refuses the others).
 const char *weights_path(struct arena *arena, const struct model *model, const char *part,
                          int64_t layer, int64_t expert)
 {
-    enum { COUNT = sizeof spellings / sizeof *spellings };
-    enum { MIXTRAL_COUNT = sizeof mixtral_spellings / sizeof *mixtral_spellings };
-    const char *theirs = model->qk_norm == MODEL_QK_NONE
-                             ? find_spelling(mixtral_spellings, MIXTRAL_COUNT, part)
-                             : NULL;
-    theirs = theirs ? theirs : find_spelling(spellings, COUNT, part);
+    const char *theirs = architecture_spelling(architecture_of(model), part);
     if (!theirs)
         return NULL;
     const char *number = strstr(theirs, "%lld"); // of the expert
@@ -136,37 +93,13 @@ static size_t most_in_layer(const struct model *model)
     return MODEL_NORMS + 2 * MODEL_LINEARS + 3 * (size_t)model->experts;
 }
 
-// What a model has that the engine's models have not; NULL: nothing.
-static const char *foreign_part(const struct model *m)
-{
-    return m->shared_width                ? "shared experts"
-           : m->router_bias               ? "a bias on its router"
-           : m->kv_lora_rank              ? "latent attention"
-           : m->norm != MODEL_RMS_NORM    ? "norms other than RMS"
-           : m->norms_per_layer != 2      ? "other than two norms in a layer"
-           : !m->gated                    ? "a feed-forward network without a gate"
-           : m->fused_qkv                 ? "query, key and value in one linear"
-           : m->fused_gate_up             ? "gate and up in one linear"
-           : m->parallel                  ? "attention and feed-forward in parallel"
-           : m->learned_positions         ? "learned positions"
-           : m->embedding_norm            ? "a norm after the embedding"
-           : m->qk_norm == MODEL_QK_WIDTH ? "a norm over all heads"
-           : m->attention_sinks           ? "attention sinks"
-           : m->activation_parameters     ? "a trained activation"
-           : m->head_bias                 ? "a bias on the head"
-                                          : NULL;
-}
-
 enum err weights_list(struct weights_slot **out, size_t *count, struct arena *arena,
                       const struct model *model, enum storage type)
 {
-    const char *foreign = foreign_part(model);
+    const char *foreign = architecture_foreign(architecture_of(model), model);
     if (foreign)
-        return fail(
-            ERR_UNAVAILABLE,
-            "%s: has %s; the engine trains shapes of Llama, Mistral, Mixtral, Qwen 2, Qwen 3 and "
-            "Qwen 3 MoE",
-            model->name, foreign);
+        return fail(ERR_UNAVAILABLE, "%s: has %s; the engine trains models of the types %s",
+                    model->name, foreign, architecture_types(arena));
     size_t room = 3 + (size_t)model->layers * most_in_layer(model);
     struct list list = { arena, ARENA_NEW(arena, struct weights_slot, room), 0, type };
     add(&list, "embedding", "model.embed_tokens.weight", "embedding", -1, model->vocabulary,
@@ -224,20 +157,15 @@ static enum err map_item(struct weights *w, struct arena *arena, struct weights_
 
 static enum err read_config(struct weights *w, struct arena *arena)
 {
-    static const char *const families[] = { "llama", "mistral", "qwen2",
-                                            "qwen3", "mixtral", "qwen3_moe" };
     const char *path = text_format(arena, "%s/config.json", w->folder);
     struct text json;
     // A copy: texts of the model point into it.
     TRY(file_read(&json, arena, path));
     TRY(model_read_config(&w->model, arena, json, path));
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (!strcmp(w->model.family, families[i]))
-            return OK;
-    return fail(ERR_UNAVAILABLE,
-                "%s: the engine cannot train model_type \"%s\"; it trains llama, mistral, qwen2, "
-                "qwen3, mixtral and qwen3_moe",
-                path, w->model.family);
+    if (architecture_find(text_of(w->model.family)))
+        return OK;
+    return fail(ERR_UNAVAILABLE, "%s: the engine cannot train model_type \"%s\"; it trains %s",
+                path, w->model.family, architecture_types(arena));
 }
 
 static int by_file_name(const void *a, const void *b)
