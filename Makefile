@@ -68,7 +68,7 @@ NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 
 BASE  := $(wildcard src/base/*.c)
 CORE  := $(wildcard src/core/*/*.c)
-HOST  := $(wildcard src/remote/*.c src/host/*.c)
+HOST  := $(wildcard src/remote/*.c src/host/*.c src/host/tables/*.c)
 ALL_TRAIN := $(wildcard src/train/*.c src/train/files/*.c src/train/cpu/*.c src/train/group/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_no_mpi.c,%/group_mpi.c),$(ALL_TRAIN))

@@ -4,7 +4,7 @@
 #include "host/source.h"
 
 #include "base/csv.h"
-#include "host/table.h"
+#include "host/tables/table.h"
 
 #include <stdlib.h>
 #include <string.h>

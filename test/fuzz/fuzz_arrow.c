@@ -2,7 +2,7 @@
 // Any bytes as an Arrow file: rows, or a refusal; no row longer than the file could make it; and
 // the halves of the file have the rows of the whole.
 
-#include "host/arrow.h"
+#include "host/tables/arrow.h"
 #include "test/fuzz/input_file.h"
 #include "test/fuzz/mutate.h"
 

@@ -2,7 +2,7 @@
 // Any bytes as a Parquet file: rows, or a refusal; no row longer than the limit; and the halves of
 // the file have the rows of the whole.
 
-#include "host/parquet.h"
+#include "host/tables/parquet.h"
 #include "test/fuzz/input_file.h"
 #include "test/fuzz/mutate.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.h"
 #include "base/rng.h"
-#include "host/arrow.h"
+#include "host/tables/arrow.h"
 #include "host/file.h"
 #include "test/files.h"
 #include "test/test.h"

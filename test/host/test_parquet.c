@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "host/file.h"
-#include "host/parquet.h"
+#include "host/tables/parquet.h"
 #include "test/files.h"
 #include "test/test.h"
 

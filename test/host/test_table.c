@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.h"
 #include "host/source.h"
-#include "host/table.h"
+#include "host/tables/table.h"
 #include "test/files.h"
 #include "test/test.h"
 

@@ -12,9 +12,19 @@ static const struct {
     const char *token;
     int score;
 } vocabulary[] = {
-    { "<unk>", 0 },     { "a", -3 },          { "b", -3 },           { "ab", -4 },
-    { "ba", -4 },       { "aab", -6 },        { "bba", -6 },         { "abab", -8 },
-    { "\xC3\xA9", -3 }, { "b\xC3\xA9" "a", -6 }, { "aaaaaaaaaa", -20 },
+    { "<unk>", 0 },
+    { "a", -3 },
+    { "b", -3 },
+    { "ab", -4 },
+    { "ba", -4 },
+    { "aab", -6 },
+    { "bba", -6 },
+    { "abab", -8 },
+    { "\xC3\xA9", -3 },
+    { "b\xC3\xA9"
+      "a",
+      -6 },
+    { "aaaaaaaaaa", -20 },
 };
 enum { TOKENS = sizeof vocabulary / sizeof *vocabulary };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the pages of a Parquet column: levels and values, one entry after another.
 
-#include "host/parquet_internal.h"
+#include "host/tables/parquet_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

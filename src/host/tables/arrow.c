@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads Arrow IPC: flatbuffer metadata, then record batches, then rows as JSON text.
 
-#include "host/arrow.h"
+#include "host/tables/arrow.h"
 
 #include "base/json.h"
 #include "host/archive.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the reader of a table by its name and its first bytes.
 
-#include "host/table.h"
+#include "host/tables/table.h"
 
-#include "host/arrow.h"
-#include "host/parquet.h"
+#include "host/tables/arrow.h"
+#include "host/tables/parquet.h"
 
 #include <stdlib.h>
 #include <string.h>

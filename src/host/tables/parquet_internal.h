@@ -4,7 +4,7 @@
 #pragma once
 
 #include "host/archive.h"
-#include "host/parquet.h"
+#include "host/tables/parquet.h"
 
 enum {
     PARQUET_MOST_COLUMNS = 4096,

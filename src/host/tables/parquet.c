@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the entries of Parquet columns together again: rows as JSON text, group by group.
 
-#include "host/parquet.h"
+#include "host/tables/parquet.h"
 
 #include "base/half.h"
 #include "base/json.h"
 #include "host/bytes.h"
-#include "host/parquet_internal.h"
+#include "host/tables/parquet_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

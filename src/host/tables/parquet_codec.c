@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unpacks the pages of Parquet: gzip and zstd by their libraries, snappy and lz4 here.
 
-#include "host/parquet_internal.h"
+#include "host/tables/parquet_internal.h"
 
 #include <string.h>
 #include <zlib.h>

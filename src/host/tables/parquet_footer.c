@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the footer of a Parquet file: Thrift's compact protocol, the schema, the row groups.
 
-#include "host/parquet_internal.h"
+#include "host/tables/parquet_internal.h"
 
 #include <string.h>
 
