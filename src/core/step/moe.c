@@ -175,7 +175,8 @@ struct moe moe_of(const struct step_request *r, double tokens)
 void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_request *r)
 {
     const struct kernel *kernel = &kernels[moe->kernel];
-    double each = moe->kernel == RECIPE_EXPERTS_FUSED ? r->stack->expert_launches : 0;
+    bool fused = moe->kernel == RECIPE_EXPERTS_FUSED;
+    double each = fused ? r->stack->expert_launches : 0, rate = fused ? r->stack->expert_rate : 1;
     op->flops *= moe->experts;
     op->bytes *= moe->experts;
     // Those of the loop are counted with it; operands in 8 bits are cast for each expert.
@@ -183,7 +184,7 @@ void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_req
                        ? 0
                        : fmax(1, each * moe->experts * (op->small ? 2 : 1));
     if (kernel->product_share > 0)
-        op->share = kernel->product_share * op->rows / (op->rows + tile_rest) * op->depth /
+        op->share = rate * kernel->product_share * op->rows / (op->rows + tile_rest) * op->depth /
                     (op->depth + epilogue_depth);
 }
 

@@ -26,6 +26,8 @@ const struct field stack_fields[] = {
     FIELD(stack, even_routing, FLAG, "tokens are forced evenly onto experts"),
     FIELD(stack, strided_experts, FLAG, "gate and up of experts are views of one product"),
     FIELD(stack, expert_launches, NUMBER, "per expert and product, of a fused kernel"),
+    FIELD(stack, expert_rate, NUMBER, "of dense products, where a fused kernel's tiles are full",
+          .since = "0.7.0"),
     FIELD(stack, experts_since, TEXT, "which versions run them so"),
     FIELD_OF(stack, adapters, adapter_names, "how LoRA products are run"),
     FIELD_OF(stack, adapter_dtype, recipe_precisions, "of adapters, their gradients and states"),

@@ -40,6 +40,7 @@ struct stack {
     bool even_routing;          // tokens are forced evenly onto experts, as benchmarks do
     bool strided_experts;       // their gate and up are views of one product, read with a stride
     double expert_launches;     // per expert and product, where products of a group run one by one
+    double expert_rate;         // of dense products, of a fused kernel whose tiles are full
     const char *experts_since;  // which version of which software runs them so
     int adapters;               // how LoRA products are run
     int frozen;                 // dtype in which frozen weights are held, unless quantised
