@@ -181,10 +181,11 @@ static enum err read_positions(const struct reading *in)
     d->local_theta = json_get_number(in->config, "rope_local_base_freq", a->local_theta);
     d->local_theta = json_get_number(local, "rope_theta", d->local_theta);
     part = json_get_number(positions, "partial_rotary_factor", part);
-    d->rotary_size = (int64_t)((double)d->model.head_size * part);
+    bool is_part = part > 0 && part <= 1;
+    d->rotary_size = is_part ? (int64_t)((double)d->model.head_size * part) : 0;
     if (!(d->rope_theta > 0) || !(d->local_theta >= 0))
         return fail(ERR_INPUT, "%s: rope_theta must be above 0", in->name);
-    if (!(part > 0 && part <= 1) || d->rotary_size % 2)
+    if (d->rotary_size < 2 || d->rotary_size % 2)
         return fail(ERR_INPUT, "%s: partial_rotary_factor %g leaves no even part of a head of %lld",
                     in->name, part, (long long)d->model.head_size);
     start_frequencies(d, in->arena);
@@ -319,6 +320,9 @@ enum err decoder_read(struct decoder *out, struct arena *arena, struct text json
     TRY(model_read_config(&out->model, arena, json, name));
     TRY(json_read(&config, arena, json, name));
     struct text type = json_get_text(&config, "model_type");
+    if (json_get(&config, "text_config"))
+        return fail(ERR_INPUT, "%s: has a text_config: the engine trains models of text alone",
+                    name);
     out->architecture = architecture_find(type);
     if (!out->architecture)
         return fail(ERR_INPUT, "%s: the engine cannot train model_type \"%.*s\"; it trains %s",

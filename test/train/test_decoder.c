@@ -54,6 +54,13 @@ TEST(decoder_refuses_what_the_engine_cannot_run)
     CHECK(read_with(&d, "llama", ", \"hidden_act\": \"relu2\"") == ERR_INPUT);
     CHECK(strstr(error_text(), "relu2"));
     CHECK(read_with(&d, "phi3", ", \"partial_rotary_factor\": 1.5") == ERR_INPUT);
+    CHECK(read_with(&d, "phi3", ", \"partial_rotary_factor\": 9e19") == ERR_INPUT);
+    CHECK(read_with(&d, "qwen3_moe", ", \"num_experts\": 0") == ERR_INPUT);
+    CHECK(strstr(error_text(), "no experts"));
+    CHECK(read_with(&d, "gemma2",
+                    ", \"text_config\": {\"model_type\": \"gemma3_text\", \"hidden_size\": 32, "
+                    "\"intermediate_size\": 48, \"num_hidden_layers\": 2}") == ERR_INPUT);
+    CHECK(strstr(error_text(), "text_config"));
     CHECK(read_with(&d, "llama", ", \"attention_bias\": true") == ERR_INPUT);
     CHECK(read_with(&d, "llama", ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4}") ==
           ERR_INPUT);

@@ -53,12 +53,13 @@ static const struct architecture architectures[] = {
     { .type = "mixtral",
       .class_name = "MixtralForCausalLM",
       .norms = 2,
+      .has_experts = true,
       .normalises_experts = true,
       .spellings = { { "router", "block_sparse_moe.gate" },
                      { "expert_gate", "block_sparse_moe.experts.%lld.w1" },
                      { "expert_up", "block_sparse_moe.experts.%lld.w3" },
                      { "expert_down", "block_sparse_moe.experts.%lld.w2" } } },
-    { .type = "qwen3_moe", .class_name = "Qwen3MoeForCausalLM", .norms = 2 },
+    { .type = "qwen3_moe", .class_name = "Qwen3MoeForCausalLM", .norms = 2, .has_experts = true },
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
@@ -146,6 +147,8 @@ const char *architecture_foreign(const struct architecture *a, const struct mode
         bool is;
         const char *what;
     } parts[] = {
+        { a->has_experts && m->experts <= 0, "no experts, unlike its type" },
+        { !a->has_experts && m->experts > 0, "experts, unlike its type" },
         { m->shared_experts > 0 || m->shared_width > 0, "shared experts" },
         { m->router_bias, "a bias on its router" },
         { m->kv_lora_rank > 0, "latent attention" },

@@ -30,7 +30,8 @@ struct architecture {
     double theta, local_theta; // usual ones of RoPE, local in layers with a window; 0: 10000, none
     bool spreads_windows;      // layers without a window are one in so many, not the first ones
     int64_t unrotated_every;   // one layer in so many rotates nothing; 0: all rotate
-    bool normalises_experts;   // always: the weights of a token's experts add up to 1
+    bool has_experts;
+    bool normalises_experts; // always: the weights of a token's experts add up to 1
 };
 
 const struct architecture *architecture_find(struct text type);        // NULL: the engine has none
