@@ -186,8 +186,10 @@ static enum err read_positions(const struct reading *in)
     if (!(d->rope_theta > 0) || !(d->local_theta >= 0))
         return fail(ERR_INPUT, "%s: rope_theta must be above 0", in->name);
     if (d->rotary_size < 2 || d->rotary_size % 2)
-        return fail(ERR_INPUT, "%s: partial_rotary_factor %g leaves no even part of a head of %lld",
-                    in->name, part, (long long)d->model.head_size);
+        return fail(
+            ERR_INPUT,
+            "%s: partial_rotary_factor %g must rotate an even number of a head's %lld values",
+            in->name, part, (long long)d->model.head_size);
     start_frequencies(d, in->arena);
     return scaling ? read_scaling(in, scaling) : OK;
 }
@@ -275,7 +277,7 @@ static enum err check_activation(const struct reading *in)
     for (int i = 0; name.at && names[i]; i++)
         if (text_is(name, names[i]))
             return OK;
-    return name.at ? fail(ERR_INPUT, "%s: hidden_act \"%.*s\" is not supported; of %s %s is",
+    return name.at ? fail(ERR_INPUT, "%s: hidden_act \"%.*s\" is not supported; a %s has %s",
                           in->name, TEXT_BRIEF(name), in->decoder->architecture->type, names[0])
                    : OK;
 }

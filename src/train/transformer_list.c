@@ -316,7 +316,7 @@ static enum err check(const struct transformer *t)
                     "the engine trains no adapter on a router; leave it out of --targets");
     if (t->decoder->model.experts && s->fp8)
         return fail(ERR_UNAVAILABLE,
-                    "%s: has experts, which the engine multiplies in bf16 only: --precision bf16",
+                    "%s: has experts, for which the engine has no fp8 products: --precision bf16",
                     t->decoder->architecture->type);
     const char *beyond = decoder_beyond_llama(t->decoder);
     if (beyond && t->device->backend->only_llama)

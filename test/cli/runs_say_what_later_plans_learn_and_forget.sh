@@ -6,7 +6,7 @@ runs() { "$GPUHOURS" runs --ledger "$work/ledger.sqlite" "$@" 2>&1 | sed 's/ of 
 learned() {
     "$GPUHOURS" plan --ledger "$work/ledger.sqlite" --model llama-3.1-8b --method lora --tokens 20M --gpu h200 --gpus 1 --stack hf-peft \
         --context 2048 --batching packed --micro-batch 4 --global-batch 16 --search off --json |
-        sed -n '/"name": "efficiency/,/"source"/s/.*: "\(.*\)",$/\1/p' | tail -1 | sed 's/× 0\.[0-9]*/× N/g; s/0\.[0-9]* GPU hours, 0\.[0-9]* /A GPU hours, B /'
+        sed -n '/"name": "efficiency/,/"source"/s/.*: "\(.*\)",$/\1/p' | tail -1 | sed 's/× 0\.[0-9]*/× N/; s/at 0\.[0-9]* ×/at N ×/; s/0\.[0-9]* GPU hours, 0\.[0-9]* /A GPU hours, B /'
 }
 learned
 runs actual 1 --wall-hours 0.9 | grep 'later plans'

@@ -359,7 +359,7 @@ TEST(transformer_refuses_experts_in_fp8)
     tiny->setup.fp8 = true;
     CHECK(transformer_plan(&plan, &level, &test_arena, gradient_device(), &tiny->setup) ==
           ERR_UNAVAILABLE);
-    CHECK(strstr(error_text(), "mixtral: has experts, which the engine multiplies in bf16 only"));
+    CHECK(strstr(error_text(), "mixtral: has experts, for which the engine has no fp8 products"));
 }
 
 TEST(transformer_refuses_by_name_what_a_device_computes_only_for_llama)

@@ -23,7 +23,7 @@ static const char *nearest_words(const struct plan *plan, struct arena *arena)
     const struct prior_run *run = prior_nearest(&plan->data->ledger, &target);
     if (!run)
         return "";
-    return text_format(arena, "; nearest: %lld (%s, %s, %.0f × %s), at × %.2f of that speed",
+    return text_format(arena, "; nearest: %lld (%s, %s, %.0f × %s), which ran at %.2f × that speed",
                        (long long)run->id, run->model,
                        run->method < 0 ? "unknown method" : recipe_methods[run->method], run->gpus,
                        run->gpu, exp(run->log_ratio - plan->prior.log_mid));
