@@ -121,7 +121,8 @@ static enum err make_packed(struct work *work, struct arena *arena, const struct
     struct loader loader;
     uint8_t *learned = ARENA_NEW(arena, uint8_t, job->context);
     memset(learned, 1, (size_t)job->context);
-    loader_init(&loader, arena, &(struct loader_settings){ job->context, job->micro_batch, 1, 0 });
+    loader_init(&loader, arena,
+                &(struct loader_settings){ job->context, job->micro_batch, 1, 0, false });
     for (int64_t i = 0; i < count; i++)
         loader_add(&loader, random->ids, learned, lengths[i]);
     TRY(loader_start(&loader));
@@ -258,7 +259,7 @@ static enum err measure(const struct job *job, struct arena *arena)
     TRY(device.backend->sync(&device));
     double started = now();
     if (!tunes || strcmp(tunes, "0"))
-        transformer_tune(&t);
+        transformer_tune(&t, TUNE_NOW);
     TRY(device.backend->sync(&device));
     double tuned = now();
     t.trace = &trace;

@@ -246,7 +246,12 @@ static size_t read_pooled(const char *path, int workers)
 {
     struct arena scratch = { 0 };
     struct pooled run = { 0 };
-    struct pool_job job = { &run, sizeof(struct pooled_item), take, work, give, drop };
+    struct pool_job job = { .context = &run,
+                            .item_size = sizeof(struct pooled_item),
+                            .take = take,
+                            .work = work,
+                            .give = give,
+                            .drop = drop };
     enum err err = source_open(&run.source, &scratch, &path, 1, &(struct source_options){ 0 });
     if (err || pool_run(&job, workers))
         fprintf(stderr, "bench: %s\n", error_text());

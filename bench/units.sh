@@ -104,31 +104,38 @@ random() { # MOST: a number below it
     echo $((seed / 65536 % $1))
 }
 results() { ls "$units" 2>/dev/null | grep -c '\.unit$'; }
-is_time() { # for the next kill: they are spread over the results. Or there is nobody left to kill
-    [ $(($(results) * (kills_wanted + 3))) -ge $((kills * unit_count)) ] || [ -z "$(workers)" ]
-}
-kill_some() { # STARTER COUNT: at random moments
+# Kills are spread over the first half of the results, so that those that came late have the other half.
+behind() { echo $(($(results) * 2 * kills_wanted / unit_count - kills)); }
+kill_while() { # STARTER COMMAND...: kills workers, at random moments, while the command succeeds
     by=$1
-    for i in $(seq "$2"); do
-        [ $kills -lt "$kills_wanted" ] || return
-        until_true 6000 is_time
-        sleep "0.$(printf %02d "$(random 100)")"
-        set -- $(workers)
-        [ $# -gt 0 ] || continue
-        shift "$(random $#)"
-        kill -9 "$1" 2>/dev/null && kills=$((kills + 1)) && killed="$killed $by"
+    shift
+    while [ $kills -lt "$kills_wanted" ] && "$@"; do
+        late=$(behind)
+        [ "$late" -ge 0 ] || { sleep 0.1; continue; }
+        [ "$late" -gt 0 ] || sleep "0.$(printf %02d "$(random 100)")"
+        kill_one
     done
+}
+kill_one() {
+    set -- $(workers)
+    [ $# -gt 0 ] || return
+    shift "$(random $#)"
+    kill -9 "$1" 2>/dev/null && kills=$((kills + 1)) && killed="$killed $by"
+}
+has_job() { squeue -h -j "$job" 2>/dev/null | grep -q .; }
+any_alive() { # PID...
+    for pid in "$@"; do kill -0 "$pid" 2>/dev/null && return; done
+    return 1
 }
 by_array() { # TASKS
     printf '#!/bin/sh\nexec %s\n' "$asked" >"$work/task.sh"
     job=$(sbatch --parsable --array=3-$((2 + $1)) --output="$work/array-%a.log" --no-requeue "$work/task.sh") || return
-    until_true 100 sh -c "squeue -h -j $job -t running 2>/dev/null | grep -q . || ! squeue -h -j $job 2>/dev/null | grep -q ."
-    kill_some array "$1"
+    kill_while array has_job
     until_true 9000 sh -c "! squeue -h -j $job 2>/dev/null | grep -q ."
 }
 by_srun() { # TASKS
     srun --kill-on-bad-exit=0 -n "$1" $asked >"$work/srun.log" 2>&1 & starter=$!
-    kill_some srun "$1"
+    kill_while srun any_alive $starter
     wait $starter
 }
 by_mpi() { # RANKS; Slurm's own PMI2 where there is no mpirun
@@ -137,7 +144,7 @@ by_mpi() { # RANKS; Slurm's own PMI2 where there is no mpirun
     else
         srun --mpi=pmi2 --kill-on-bad-exit=1 -n "$1" $asked >"$work/mpi.log" 2>&1 & starter=$!
     fi
-    kill_some mpirun 1
+    kill_while mpirun any_alive $starter
     wait $starter
 }
 by_shells() { # SHELLS
@@ -145,12 +152,8 @@ by_shells() { # SHELLS
     for k in $(seq "$1"); do
         $asked --shard "$k/$1" >"$work/shell-$k.log" 2>&1 & starters="$starters $!"
     done
-    kill_some shells "$1"
+    kill_while shells any_alive $starters
     wait $starters
-}
-
-is_complete() {
-    "$program" profile --merge "$units" --ledger off --quiet --out "$work/merged.json" >/dev/null 2>&1
 }
 
 one_form() { # FOLDER
@@ -159,13 +162,13 @@ one_form() { # FOLDER
     start=$(date +%s)
     $asked --out "$work/one.json" >/dev/null || return
     seconds=$(($(date +%s) - start))
-    echo "  one run: $seconds s, $(sed -n 's/^  "examples": //p' "$work/one.json" | head -1) examples, $(sed -n 's/^  "duplicate_examples": //p' "$work/one.json") duplicates"
+    echo "  one run: $seconds s, $(sed -n 's/^  "examples": \([0-9]*\).*/\1/p' "$work/one.json" | head -1) examples, $(sed -n 's/^  "duplicate_examples": \([0-9]*\).*/\1/p' "$work/one.json") duplicates"
     asked="$asked --units $units --unit-size $unit"
     start=$(date +%s)
     $asked --shard 999999/999999 >/dev/null # makes the list of the units
     unit_count=$(($(grep -c '"key":' "$units/units.json") - 1))
     by_array 4
-    while [ $kills -lt "$kills_wanted" ] && ! is_complete; do
+    while [ $kills -lt "$kills_wanted" ] && [ "$(results)" -lt $unit_count ]; do
         tries=$((tries + 1))
         by_srun 3; by_mpi 3; by_shells 2; by_array $((1 + tries % 5))
     done

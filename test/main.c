@@ -4,15 +4,23 @@
 // passes when it prints what stands in <name>.out (where there is one) and exits as <name>.exit
 // says (else 0); exit 77 is a skip whose reason is its last line. BLESS=1 rewrites the .out files.
 // Each script has a data folder of its own, where nothing is yet.
+//
+// As many processes as there are cores (JOBS) take the next test each. TIMES=1 shows their seconds.
+
+#define _GNU_SOURCE // MAP_ANONYMOUS
 
 #include "test/files.h"
 #include "test/test.h"
 
 #include <glob.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct arena test_arena;
@@ -20,7 +28,45 @@ struct arena test_arena;
 static struct test *tests, **last = &tests;
 static bool failed;
 static const char *skipped;
-static int passes, failures, skips;
+
+// A test in C, or a script by its path.
+struct job {
+    const char *name;
+    void (*run)(void);
+};
+
+static struct job *jobs;
+static int job_count;
+
+// What the workers share: which test comes next, which each has taken, and how they ended.
+enum { MAX_WORKERS = 64 };
+static struct {
+    atomic_int next, passes, failures, skips, taken[MAX_WORKERS];
+} * progress;
+
+// Seconds that this process and the programs it waited for have taken.
+struct use {
+    double wall, processor;
+};
+
+static double seconds_of(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+static struct use use_so_far(void)
+{
+    struct rusage self, children;
+    struct timespec now;
+    getrusage(RUSAGE_SELF, &self);
+    getrusage(RUSAGE_CHILDREN, &children);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (struct use){
+        .wall = (double)now.tv_sec + (double)now.tv_nsec / 1e9,
+        .processor = seconds_of(self.ru_utime) + seconds_of(self.ru_stime) +
+                     seconds_of(children.ru_utime) + seconds_of(children.ru_stime),
+    };
+}
 
 void test_add(struct test *test)
 {
@@ -50,15 +96,23 @@ void test_skip(const char *why)
     skipped = why;
 }
 
-static void verdict(const char *name)
+static void verdict(const char *name, struct use before)
 {
-    printf("%-4s %s%s%s\n",
+    struct use now = use_so_far();
+    printf("%-4s %s%s%s",
            failed    ? "FAIL"
            : skipped ? "skip"
                      : "ok",
            name, skipped ? ": " : "", skipped ? skipped : "");
+    if (getenv("TIMES"))
+        printf(" (%.2f s, %.2f s of processor)", now.wall - before.wall,
+               now.processor - before.processor);
+    printf("\n");
     fflush(stdout);
-    *(failed ? &failures : skipped ? &skips : &passes) += 1;
+    atomic_fetch_add(failed    ? &progress->failures
+                     : skipped ? &progress->skips
+                               : &progress->passes,
+                     1);
 }
 
 static const char *slurp(FILE *in)
@@ -138,34 +192,84 @@ static void run_script(const char *script)
     }
 }
 
-int main(int argc, char **argv)
+// Lists what there is to run: the scripts first, because they wait more than they compute.
+static void select_jobs(const char *word)
 {
-    const char *word = argc > 1 ? argv[1] : "";
-    setenv("GPUHOURS", "build/gpuhours", 0);
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 0); // of children: they take seconds each to look
-
-    for (struct test *test = tests; test; test = test->next) {
-        if (!strstr(test->name, word) && !strstr(test->file, word))
-            continue;
-        failed = false;
-        skipped = NULL;
-        test->run();
-        verdict(test->name);
-        arena_release(&test_arena);
-    }
     glob_t scripts = { 0 };
     glob("test/*/*.sh", 0, NULL, &scripts);
+    int most = (int)scripts.gl_pathc;
+    for (struct test *test = tests; test; test = test->next)
+        most++;
+    jobs = calloc((size_t)most, sizeof *jobs);
     for (size_t i = 0; i < scripts.gl_pathc; i++) {
-        bool needs_network = !strncmp(scripts.gl_pathv[i], "test/oracles/", 13);
-        if (needs_network || !strstr(scripts.gl_pathv[i], word))
-            continue;
-        failed = false;
-        skipped = NULL;
-        run_script(scripts.gl_pathv[i]);
-        verdict(scripts.gl_pathv[i]);
-        arena_release(&test_arena);
+        const char *path = scripts.gl_pathv[i];
+        bool needs_network = !strncmp(path, "test/oracles/", 13);
+        if (!needs_network && strstr(path, word))
+            jobs[job_count++] = (struct job){ strdup(path), NULL };
     }
     globfree(&scripts);
+    for (struct test *test = tests; test; test = test->next)
+        if (strstr(test->name, word) || strstr(test->file, word))
+            jobs[job_count++] = (struct job){ test->name, test->run };
+}
+
+// Runs what no other worker has taken yet.
+static void work(atomic_int *taken)
+{
+    for (int i; (i = atomic_fetch_add(&progress->next, 1)) < job_count;) {
+        atomic_store(taken, i);
+        failed = false;
+        skipped = NULL;
+        struct use before = use_so_far();
+        if (jobs[i].run)
+            jobs[i].run();
+        else
+            run_script(jobs[i].name);
+        verdict(jobs[i].name, before);
+        arena_release(&test_arena);
+    }
+    atomic_store(taken, -1);
+}
+
+// A worker that ends before its work is done, or for a leak after it, is a failure of its own.
+static void await_worker(pid_t worker, const atomic_int *test)
+{
+    int status;
+    if (waitpid(worker, &status, 0) != worker || !status)
+        return;
+    int taken = atomic_load(test);
+    printf("FAIL %s: its process ended by %s %d\n",
+           taken < 0 ? "end of the tests" : jobs[taken].name,
+           WIFSIGNALED(status) ? "signal" : "exit code",
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    atomic_fetch_add(&progress->failures, 1);
+}
+
+int main(int argc, char **argv)
+{
+    setenv("GPUHOURS", "build/gpuhours", 0);
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 0); // of children: they take seconds each to look
+    select_jobs(argc > 1 ? argv[1] : "");
+    int workers = getenv("JOBS") ? atoi(getenv("JOBS")) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    workers = workers < 1 ? 1 : workers > MAX_WORKERS ? MAX_WORKERS : workers;
+    progress =
+        mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (progress == MAP_FAILED || !jobs)
+        return perror("tests"), 70;
+    pid_t pids[MAX_WORKERS];
+    for (int i = 0; i < workers; i++) {
+        pids[i] = fork();
+        if (pids[i] < 0)
+            return perror("tests"), 70;
+        if (pids[i] == 0) {
+            work(&progress->taken[i]);
+            return 0;
+        }
+    }
+    for (int i = 0; i < workers; i++)
+        await_worker(pids[i], &progress->taken[i]);
+    int passes = progress->passes, failures = progress->failures, skips = progress->skips;
     printf("%d passed, %d failed, %d skipped\n", passes, failures, skips);
+    fflush(stdout); // leaks that are found at the end would end the process before
     return failures > 0 || passes + skips == 0;
 }

@@ -38,9 +38,9 @@ void test_skip(const char *why); // return after it
 
 // How many of its random cases a long test runs: the sanitizers take ten times as long.
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { TEST_CASES_OF = 10 };
+enum { TEST_UNDER_SANITIZER = 1, TEST_CASES_OF = 10 };
 #else
-enum { TEST_CASES_OF = 1 };
+enum { TEST_UNDER_SANITIZER = 0, TEST_CASES_OF = 1 };
 #endif
 
 #define CHECK(claim) test_check((claim), #claim, __FILE__, __LINE__)

@@ -6,7 +6,8 @@ Needs torch, transformers, peft and safetensors; a CPU is enough. For each kind 
 NAME.json (config, documents, losses) and NAME.safetensors: weights, logits and every gradient, of
 Llama, Qwen 2 and Qwen 3 also the weights after three AdamW steps, trained in full and with adapters, all in fp32. Weights have the names
 that they have in weight files, where an expert's matrices are apart. Some 1 MB in all; in one archive for machines from
-which few files come back.
+which few files come back. The committed gpt_oss.safetensors is the exception: it was computed by a model in fp64
+(transformers keeps its norms and positions in fp32) and rounded in the end.
 """
 
 import importlib
@@ -94,6 +95,29 @@ KINDS = {
             pad_token_id=None,
         ),
     ),
+    "gpt_oss_mxfp4": (
+        transformers.GptOssConfig,
+        dict(
+            hidden_size=64,
+            intermediate_size=32,
+            head_dim=8,
+            tie_word_embeddings=False,
+            num_local_experts=3,
+            num_experts_per_tok=2,
+            sliding_window=4,
+            layer_types=["sliding_attention", "full_attention"],
+            rope_parameters=dict(
+                rope_type="yarn",
+                rope_theta=100.0,
+                factor=4.0,
+                original_max_position_embeddings=16,
+                beta_fast=1.8,
+                beta_slow=0.143,
+                truncate=False,
+            ),
+            pad_token_id=None,
+        ),
+    ),
     "gemma2": (
         transformers.Gemma2Config,
         dict(
@@ -174,6 +198,7 @@ TARGETS = {
     "qwen3_moe": ATTENTION,
     "mixtral": ATTENTION,
     "gpt_oss": ATTENTION,
+    "gpt_oss_mxfp4": ATTENTION,
     "phi3": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
     "phi3_longrope": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
     "llama_head": ATTENTION + ["lm_head"],
@@ -368,6 +393,24 @@ def preferences(model, docs):
     return torch.stack([own, reference]), -torch.nn.functional.logsigmoid(margins).mean()
 
 
+def pack_experts(model, generator):
+    """Gives the experts random MXFP4 codes and scales, as weight files of gpt-oss hold them, and the model
+    the values that transformers makes of them; returns codes and scales by name."""
+    convert = importlib.import_module("transformers.integrations.mxfp4").convert_moe_packed_tensors
+    packed = {}
+    for name, weight in model.named_parameters():
+        if not re.search(r"experts\.(gate_up|down)_proj$", name):
+            continue
+        experts, width, rows = weight.shape  # (E, in, out)
+        blocks = torch.randint(0, 256, (experts, rows, width // 32, 16), generator=generator).to(torch.uint8)
+        scales = torch.randint(121, 126, (experts, rows, width // 32), generator=generator).to(torch.uint8)
+        values = convert(blocks.clone(), scales.clone(), dtype=torch.float32)
+        assert values.shape == weight.shape, (values.shape, weight.shape)
+        weight.data.copy_(values)
+        packed[name + "_blocks"], packed[name + "_scales"] = blocks, scales
+    return packed
+
+
 def build(config):
     options = dict(attn_implementation="eager", experts_implementation="eager")
     try:
@@ -402,9 +445,11 @@ def make(kind, folder):
     if kind == "gpt_oss":  # so that the clamp at 7 is met
         for layer in model.model.layers:
             layer.mlp.experts.gate_up_proj.data.mul_(12)
-    store(kind, tensors, "weights/", model.named_parameters())
+    packed = pack_experts(model, torch.Generator().manual_seed(4)) if kind == "gpt_oss_mxfp4" else {}
+    others = ((n, p) for n, p in model.named_parameters() if n + "_blocks" not in packed)
+    store(kind, tensors, "weights/", [*others, *packed.items()])
     start = {n: p.detach().clone() for n, p in model.state_dict().items()}
-    if not kind.startswith("llama_"):
+    if not kind.startswith("llama_") and not packed:
         losses["losses"] = train(kind, model, docs, "", tensors)
     if kind in EXPERTS:
         run = with_auxiliary_loss(model, restored(model, start))

@@ -53,6 +53,24 @@ KINDS = {
         dict(tie_word_embeddings=False, head_dim=24),
         dict(target_modules=LINEARS + ["lm_head"], use_rslora=True),
     ),
+    "gpt_oss": (  # one pair of factors for all experts; PEFT has no dropout for them
+        transformers.GptOssConfig,
+        dict(
+            tie_word_embeddings=False,
+            head_dim=16,
+            num_local_experts=4,
+            num_experts_per_tok=2,
+            sliding_window=8,
+            layer_types=["sliding_attention", "full_attention"],
+            rope_parameters=dict(rope_type="default", rope_theta=100.0),
+            pad_token_id=None,
+        ),
+        dict(
+            target_modules=["q_proj", "o_proj"],
+            target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"],
+            lora_dropout=0.0,
+        ),
+    ),
 }
 DTYPE = "dtype" if int(transformers.__version__.split(".")[0]) > 4 else "torch_dtype"
 failures = 0
@@ -105,7 +123,7 @@ def make(kind, folder):
     model.save_pretrained(f"{folder}/base")
     adapted = peft.get_peft_model(
         load(f"{folder}/base"),
-        peft.LoraConfig(r=4, lora_alpha=10, task_type="CAUSAL_LM", lora_dropout=0.05, **lora),
+        peft.LoraConfig(**{**dict(r=4, lora_alpha=10, task_type="CAUSAL_LM", lora_dropout=0.05), **lora}),
     )
     for name, weight in adapted.named_parameters():
         if weight.requires_grad:
@@ -212,6 +230,8 @@ def main():
     except ImportError:
         nf4 = False
     for kind in KINDS if nf4 else ():
+        if kind == "gpt_oss":
+            continue  # bitsandbytes leaves tensors of experts as they are
         check_nf4(kind, f"{root}/{kind}")
     if not nf4:
         print("skip the NF4 part: no bitsandbytes, or no GPU")

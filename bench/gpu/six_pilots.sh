@@ -3,13 +3,14 @@
 # six_pilots.sh [predict] [CONFIGURATION…]: short pilots of transformers' Trainer with PEFT forecast its bare runs.
 #
 # Six configurations differ in model, lengths, order of rows, accumulation, checkpointing and evaluation; rows are padded to the
-# longest of their micro-batch, any width. Three have GSM8K's lengths, on which the costs of new widths were measured; three have
-# those of conversations with tools, which are three times as long and were not. Rows are as many as made train() last 126 s on
-# the machine measured last. Two more run only when they are named, with PILOT_SECONDS=40 about 90 s each: widths rounded to
+# longest of their micro-batch, any width. Two have GSM8K's lengths, on which the costs of new widths were measured; four have
+# those of conversations with tools, which are three times as long and were not. Micro-batches are 1.25 to 2 times those of the
+# tables measured first (bench/results/h200.md), of 4 and 8 rows, on which the program was built. Rows are as many as make train()
+# last 135 s by the plan. Two more run only when they are named, with PILOT_SECONDS=40 about 125 s each: widths rounded to
 # multiples of 64, and rows that were packed before, all of 1,024 tokens. Neither has many first sights of widths.
 #
-# predict writes bench/gpu/six_pilots.jsonl: P10, P50 and P90 of train() in seconds without a pilot. It needs no GPU, and is
-# committed before anything is measured. Otherwise, for each configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS
+# predict writes bench/gpu/six_pilots.jsonl: P10, P50 and P90 of train() in seconds without a pilot, of all eight or of those
+# that are named; lines of others stay. It needs no GPU, and is committed before anything is measured. Otherwise, for each configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS
 # (50, start-up included), gpuhours plan --pilot, and the run with nothing around it, together about 190 s. One JSON line each: the
 # seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights, and know that a pilot
 # has run on the machine before. Lines, plans, pilots and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
@@ -27,16 +28,16 @@ forecasts=bench/gpu/six_pilots.jsonl
 
 # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
 configurations='
-1b-shuffled llama-3.2-1b gsm8k 1024 6560 8 1 longest none 0 0 1
-3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 4000 8 4 grouped none 20 0 1
-8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 2120 8 1 longest full 0 0 1
-1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 4672 8 4 grouped none 20 60 1
-3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 1136 4 4 longest full 0 0 1
-8b-chat-grouped llama-3.1-8b glaive 2048 1336 4 1 grouped none 0 0 1
+1b-chat-shuffled llama-3.2-1b glaive 2048 3960 12 1 longest none 0 0 1
+3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 6528 12 4 grouped none 20 0 1
+8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 3120 16 1 longest full 0 0 1
+1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 6528 12 4 grouped none 20 60 1
+3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 1408 8 4 longest full 0 0 1
+8b-chat-grouped llama-3.1-8b glaive 2048 1600 5 1 grouped none 0 0 1
 '
 when_named='
-1b-rounded llama-3.2-1b gsm8k 1024 2240 8 1 longest none 0 0 64
-1b-packed llama-3.2-1b full 1024 1360 8 1 longest none 0 0 1
+1b-rounded llama-3.2-1b gsm8k 1024 4480 8 1 longest none 0 0 64
+1b-packed llama-3.2-1b full 1024 2960 8 1 longest none 0 0 1
 '
 
 plan() { # MORE…
@@ -67,7 +68,8 @@ configure() { # a line of the table
 }
 
 predict() {
-    "$python" bench/gpu/six_pilots.py forecast "$folder/before.json" "$name" >>$forecasts
+    grep -v "^{\"name\": \"$name\"" $forecasts >"$folder/others" || true
+    "$python" bench/gpu/six_pilots.py forecast "$folder/before.json" "$name" | cat "$folder/others" - >$forecasts
 }
 
 measure() {
@@ -109,7 +111,7 @@ what=measure
 if [ "${1:-}" = predict ]; then
     what=predict
     shift
-    : >$forecasts
+    set -- "${@:-all}"
 fi
 rm -rf "$work"
 mkdir -p "$work"
@@ -118,7 +120,7 @@ echo "$configurations${*:+$when_named}" >"$work/configurations"
 while read -r line; do
     name=${line%% *}
     [ "$name" ] || continue
-    case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
+    case " ${*:-all} " in *" $name "* | *" all "*) ;; *) continue ;; esac
     configure $line
     $what </dev/null
     [ "$what" = predict ] || keep

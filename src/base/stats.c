@@ -4,6 +4,7 @@
 #include "base/stats.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static int by_value(const void *a, const void *b)
@@ -16,6 +17,11 @@ static int by_value(const void *a, const void *b)
 
 void stats_sort(double *values, size_t count)
 {
+    bool sorted = true; // as equal widths are
+    for (size_t i = 1; i < count && sorted; i++)
+        sorted = values[i - 1] <= values[i];
+    if (sorted)
+        return;
     qsort(values, count, sizeof *values, by_value);
 }
 

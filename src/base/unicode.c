@@ -66,17 +66,66 @@ int unicode_put(char *out, uint32_t code)
     return (int)text_put_utf8(out, code);
 }
 
+enum { VALID_BLOCK = 64, VALID_BEFORE = 3 }; // bytes checked at once, and those before them
+
+static bool is_ascii_block(const uint8_t *bytes)
+{
+    uint8_t any = 0;
+    for (int i = 0; i < VALID_BEFORE + VALID_BLOCK; i++)
+        any |= bytes[i];
+    return any < 0x80;
+}
+
+// Whether the block goes on with what the three bytes before it begin, as UTF-8 does. A byte must
+// continue a character exactly if one of the three before it begins one that is long enough; the
+// second byte of some has limits.
+static bool is_valid_block(const uint8_t *bytes)
+{
+    uint8_t bad = 0;
+    for (int i = VALID_BEFORE; i < VALID_BEFORE + VALID_BLOCK; i++) { // compilers vectorize this
+        uint8_t c = bytes[i], last = bytes[i - 1];
+        uint8_t must = (last >= 0xC0) | (bytes[i - 2] >= 0xE0) | (bytes[i - 3] >= 0xF0);
+        uint8_t continues = (c & 0xC0) == 0x80;
+        bad |= must ^ continues;
+        bad |= (c == 0xC0) | (c == 0xC1) | (c > 0xF4);
+        bad |= ((last == 0xE0) & (c < 0xA0)) | ((last == 0xED) & (c > 0x9F)); // long, surrogate
+        bad |= ((last == 0xF0) & (c < 0x90)) | ((last == 0xF4) & (c > 0x8F)); // long, too large
+    }
+    return !bad;
+}
+
+// Skips blocks that are good, up to the character that is not complete in them. The bytes before
+// `at` are whole characters.
+static const char *skip_valid(const char *at, const char *end)
+{
+    for (; end - at >= VALID_BLOCK; at += VALID_BLOCK) {
+        const uint8_t *bytes = (const uint8_t *)at - VALID_BEFORE;
+        if (!is_ascii_block(bytes) && !is_valid_block(bytes))
+            break;
+    }
+    for (int back = 1; back <= VALID_BEFORE; back++)
+        if (!follows(at - back))
+            return (unsigned char)at[-back] >= 0xC0 ? at - back : at;
+    return at;
+}
+
+static bool is_valid_until(const char **at, const char *stop, const char *end)
+{
+    while (*at < stop)
+        if (unicode_next(at, end) >= UNICODE_BAD)
+            return false;
+    return true;
+}
+
 bool unicode_valid(const char *at, size_t size)
 {
     const char *end = at + size;
-    while (at < end) {
-        uint64_t eight; // skips ASCII eight bytes at once
-        while (end - at >= 8 && (memcpy(&eight, at, 8), !(eight & 0x8080808080808080u)))
-            at += 8;
-        if (at < end && unicode_next(&at, end) >= UNICODE_BAD)
-            return false;
-    }
-    return true;
+    if (size < VALID_BEFORE + VALID_BLOCK)
+        return is_valid_until(&at, end, end);
+    if (!is_valid_until(&at, at + VALID_BEFORE, end))
+        return false;
+    at = skip_valid(at, end);
+    return is_valid_until(&at, end, end);
 }
 
 // The bytes of a broken character: as many as begin one, at least one.
@@ -132,8 +181,17 @@ uint32_t unicode_fold(uint32_t code)
 
 int unicode_combining(uint32_t code)
 {
-    if (code < 0x300)
+    // Common scripts without the search: letters of Arabic, kana, Chinese; Arabic vowels, each with
+    // a class of its own; Thai's vowels below a letter, its dot below and its tones.
+    if (code < 0x300 || (code >= 0x620 && code < 0x64B) || (code >= 0x309B && code < 0xA66F))
         return 0;
+    if (code >= 0x64B && code < 0x653)
+        return (int)(code - 0x64B) + 27;
+    if (code >= 0xE00 && code < 0xE80)
+        return code >= 0xE48 && code <= 0xE4B   ? 107
+               : code == 0xE38 || code == 0xE39 ? 103
+               : code == 0xE3A                  ? 9
+                                                : 0;
     size_t low = 0, high = COUNT(combining_classes);
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -231,6 +289,8 @@ static uint32_t composition(uint32_t first, uint32_t second)
     if (first >= S_BASE && first < S_BASE + S_COUNT && (first - S_BASE) % T_COUNT == 0 &&
         second > T_BASE && second < T_BASE + T_COUNT)
         return first + (second - T_BASE);
+    if (second < 0x300 || (second > 0x345 && second < 0x653)) // no mark that composes
+        return 0;
     size_t low = 0, high = COUNT(compositions);
     while (low < high) {
         size_t middle = (low + high) / 2;

@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/terminal/print.h"
-#include "train/merge.h"
+#include "train/files/merge.h"
 
 #include <stdio.h>
 

@@ -16,6 +16,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MINUTES 20 // of a wrapped trainer, at most
 
@@ -119,14 +120,14 @@ static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
     return outlook_plan_read(plan, arena, text, asked.plan);
 }
 
-// The built-in engine trains on given rows only.
+// The built-in engine trains on given rows only, supervised or in pairs.
 static enum err check_objective(struct arena *arena)
 {
     struct outlook_plan plan;
     if (!asked.plan)
         return OK;
     TRY(read_plan(&plan, arena));
-    if (!plan.objective)
+    if (!plan.objective || !strcmp(plan.objective, objective_names[OBJECTIVE_DPO]))
         return OK;
     return fail(ERR_UNAVAILABLE,
                 "%s: is of %s, which the built-in engine does not train; give the "
@@ -155,7 +156,7 @@ static enum err write_result(const struct pilot *pilot, const struct outlook_pla
     pilot_write(pilot, &document);
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
     if (pilot->doubts)
-        print_note("not added to the ledger: %s", pilot->doubts);
+        ledger_entry_refuse(line, pilot->doubts);
     else if (pilot->tokens_per_s.mean > 0)
         ledger_entry_answer(line, out_view(&document), plan ? plan->document : (struct text){ 0 });
     if (line->common.json || err)
@@ -336,14 +337,26 @@ static enum err measure(struct command_line *line, struct wrapped *run,
     return judge(run, line->arena);
 }
 
-// A trainer's configuration does not name the GPU; the driver does.
-static void name_gpus(struct pilot *pilot)
+// What was measured is a rate of the GPU that the driver names, whatever the plan is for. A
+// trainer's configuration names none.
+static enum err name_gpus(struct pilot *pilot, const struct command_line *line, struct out *remarks)
 {
     struct pilot_configuration *c = &pilot->configuration;
-    if (!c->gpu)
-        c->gpu = pilot->gpu.name;
+    const char *planned = c->gpu, *seen = pilot->gpu.name;
+    struct catalog catalog;
+    const struct gpu *gpu;
+    TRY(data_open(&catalog, line));
+    if (seen && !catalog_gpu(&gpu, &catalog, seen))
+        c->gpu = gpu->name;
+    else if (!planned)
+        c->gpu = seen;
+    if (planned && strcmp(planned, c->gpu))
+        out_put(remarks,
+                "gpuhours: the plan is for %s, this was measured on %s and counts for that GPU\n",
+                planned, c->gpu);
     if (!c->gpus)
         c->gpus = pilot->gpu.count;
+    return OK;
 }
 
 // The plan that is measured, or what the trainer's configuration tells of it; out is NULL without.
@@ -377,9 +390,9 @@ static enum err run_wrapped(struct command_line *line)
     wrapped_pilot_fill(&pilot, line->arena, run, plan);
     pilot.as_of = data_today(line->arena);
     pilot.from = from.config;
-    if (from.from)
-        name_gpus(&pilot);
     wrapped_end(run);
+    if (plan)
+        TRY(name_gpus(&pilot, line, &remarks));
     print_error(out_string(&remarks));
     if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)
         TRY(show(&pilot, asked.plan ? plan : NULL, line));

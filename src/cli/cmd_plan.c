@@ -90,6 +90,9 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
         TRY(data_vision(&options->vision, line, request->model));
         if (request->stack)
             TRY(data_trainer(&options->trainer, line, request->stack));
+        if (request->objective != OBJECTIVE_AUTO &&
+            objective_is_paired((enum objective_kind)request->objective))
+            dataset_label_answers(options);
         TRY(dataset_open(&dataset, arena, options));
         TRY(dataset_profile(&profile, lengths, &dataset, line->positional,
                             (size_t)line->positional_count, NULL, line->common.quiet));

@@ -43,6 +43,24 @@ static void print_ids(const struct tokens *tokens)
     puts("]");
 }
 
+// Lines are counted together, which is faster.
+static void print_counts(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                         struct arena *arena, struct text text, int flags)
+{
+    int64_t counts[256];
+    size_t count = 0;
+    for (struct text line; text_next(&text, '\n', &line);) {
+        tokenizer_count_later(tokenizer, cache, unicode_repair(arena, line), flags,
+                              &counts[count++]);
+        if (count < sizeof counts / sizeof *counts && text.at)
+            continue;
+        tokenizer_count_waiting(tokenizer, cache);
+        for (size_t i = 0; i < count; i++)
+            printf("%lld\n", (long long)counts[i]);
+        count = 0;
+    }
+}
+
 static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, struct text text)
 {
     struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
@@ -51,14 +69,11 @@ static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, 
     int flags = wanted.special ? TOKENIZER_SPECIAL : 0;
     if (text.size && text.at[text.size - 1] == '\n')
         text.size--;
-    while (text_next(&text, '\n', &line)) {
-        line = unicode_repair(arena, line);
-        if (wanted.count) {
-            printf("%lld\n", (long long)tokenizer_count(tokenizer, cache, line, flags));
-            continue;
-        }
+    if (wanted.count)
+        print_counts(tokenizer, cache, arena, text, flags);
+    while (!wanted.count && text_next(&text, '\n', &line)) {
         tokens.count = 0;
-        tokenizer_encode(tokenizer, cache, line, flags, &tokens);
+        tokenizer_encode(tokenizer, cache, unicode_repair(arena, line), flags, &tokens);
         print_ids(&tokens);
     }
     tokenizer_cache_release(cache);

@@ -5,12 +5,13 @@
 // checkpoint in --out if there is one, and writes an adapter or a model that other tools can load.
 
 #include "cli/data.h"
-#include "cli/engine_model.h"
+#include "cli/engine/engine_model.h"
+#include "cli/engine/train_data.h"
+#include "cli/engine_run.h"
 #include "cli/ledger_entry.h"
 #include "cli/ranks.h"
 #include "cli/terminal/print.h"
 #include "cli/terminal/stop.h"
-#include "cli/train_data.h"
 #include "cli/train_progress.h"
 #include "train/arrange.h"
 #include "train/device.h"
@@ -33,16 +34,20 @@
 
 static const char *const precisions[] = { "auto", "fp32", "bf16", "fp8", NULL };
 enum { PRECISION_AUTO, PRECISION_FP32, PRECISION_BF16, PRECISION_FP8 };
+static const char *const objectives[] = { "sft", "dpo", NULL };
+enum { TRAIN_SFT, TRAIN_DPO };
 static const char *const states[] = { "fp32", "bf16", NULL };
 static const char *const optimizers[] = { "adamw", "sgd", NULL };
 static const char *const layouts[] = { "auto", "ddp", "zero1", "fsdp", NULL };
 enum { PARALLEL_AUTO, PARALLEL_DDP, PARALLEL_ZERO1, PARALLEL_FSDP };
+static const char *const tunings[] = { "before", "spread", NULL };
+enum { TUNE_BEFORE, TUNE_SPREAD };
 
 static struct request {
     const char *data, *out, *adapter;
-    int64_t context, micro_batch, ranks;
-    double held_out, memory_limit;
-    int device, precision, states, optimizer, recompute, parallel;
+    int64_t context, micro_batch, ranks, offload;
+    double held_out, memory_limit, beta;
+    int objective, device, precision, states, optimizer, recompute, parallel, tune;
     bool random_weights, nondeterministic;
 } request;
 
@@ -54,8 +59,12 @@ static const struct field request_fields[] = {
     FIELD(request, adapter, TEXT, "folder of an adapter to continue training", .value = "DIR",
           .fallback = "new adapters"),
     FIELD(request, random_weights, FLAG, "train a model without weights from scratch, for a test"),
-    FIELD(request, context, COUNT, "context window: longest row, in tokens", .value = "TOKENS"),
-    FIELD(request, micro_batch, COUNT, "rows per forward pass",
+    FIELD_OF(request, objective, objectives,
+             "sft, or dpo on chosen and rejected answers (LoRA, QLoRA)", .value = "NAME"),
+    FIELD(request, beta, NUMBER, "DPO: how strongly answers are held to those of the reference"),
+    FIELD(request, context, COUNT, "context window: longest row or answer, in tokens",
+          .value = "TOKENS"),
+    FIELD(request, micro_batch, COUNT, "rows per forward pass; of pairs, rows of two contexts",
           .fallback = "what fits on a GPU, 1 on a CPU"),
     FIELD(request, ranks, COUNT, "processes to start on this host, one per GPU",
           .fallback = "1, or those of torchrun, srun or mpirun"),
@@ -68,14 +77,18 @@ static const struct field request_fields[] = {
     FIELD_OF(request, optimizer, optimizers, "optimizer", .value = "NAME"),
     FIELD_OF(request, recompute, recompute_names, "least activation checkpointing",
              .value = "MODE"),
+    FIELD(request, offload, COUNT, "layers whose activations wait in host memory",
+          .value = "LAYERS"),
     FIELD(request, nondeterministic, FLAG,
           "faster attention in long rows, but not the same bits twice (GPU)"),
+    FIELD_OF(request, tune, tunings,
+             "time products before the first step, or spread over the first ones", .value = "WHEN"),
     FIELD(request, memory_limit, BYTES,
           "memory to stay below: recompute, fewer rows, fsdp, then NF4 weights",
           .fallback = "all of the device"),
     FIELD_OF(request, parallel, layouts,
-             "what ranks share: ddp nothing, zero1 states, fsdp the frozen base", .value = "LAYOUT",
-             .fallback = "zero1 for full, ddp or what fits for LoRA"),
+             "what ranks share: ddp nothing, zero1 states, fsdp base and moments",
+             .value = "LAYOUT", .fallback = "zero1 for full, ddp or what fits for LoRA"),
     { 0 },
 };
 
@@ -114,7 +127,7 @@ static const struct options *list_options(struct arena *arena)
         { 0 },
     };
     (void)arena;
-    request = (struct request){ .context = 2048 };
+    request = (struct request){ .context = 2048, .beta = 0.1 };
     recipe = recipe_default();
     settings = training_default();
     data = (struct dataset_options){ 0 };
@@ -158,10 +171,15 @@ static enum err read_data(struct job *job, struct command_line *line)
     if (!line->positional_count)
         return fail(ERR_USAGE, "train needs data: --data train.jsonl, or files and folders");
     loader_init(&job->loader, job->arena,
-                &(struct loader_settings){ request.context, request.micro_batch,
-                                           (uint64_t)settings.seed, request.held_out });
+                &(struct loader_settings){ .window = request.context,
+                                           .micro_batch = request.micro_batch,
+                                           .seed = (uint64_t)settings.seed,
+                                           .held_out = request.held_out,
+                                           .pairs = request.objective == TRAIN_DPO });
     struct dataset_options asked = data;
     asked.trainer = "native";
+    if (request.objective == TRAIN_DPO)
+        dataset_label_answers(&asked);
     if (!job->model.folder && asked.tokenizer)
         asked.model = NULL;
     struct train_data files = { .options = &asked,
@@ -232,20 +250,32 @@ static enum err check_layout(void)
     return OK;
 }
 
+static enum err check_offload(const struct model *model)
+{
+    if (request.offload < 0 || request.offload > model->layers)
+        return fail(ERR_USAGE, "--offload is %lld; the model has %lld layers",
+                    (long long)request.offload, (long long)model->layers);
+    return OK;
+}
+
 static enum err fit(struct job *job)
 {
     recipe.precision = is_narrow() ? RECIPE_BF16 : RECIPE_FP32;
     recipe.optimizer = request.optimizer ? RECIPE_SGD : RECIPE_ADAMW;
     recipe.dropout = recipe.dropout > 0 ? recipe.dropout : 0;
+    recipe.nondeterministic = request.nondeterministic;
     TRY(recipe_check(&recipe, &job->model.decoder.model));
+    TRY(check_offload(&job->model.decoder.model));
     struct transformer_setup setup = { .decoder = &job->model.decoder,
                                        .recipe = &recipe,
                                        .compute = is_narrow() ? DTYPE_BF16 : DTYPE_F32,
                                        .level = (enum recompute)request.recompute,
+                                       .offloaded = request.offload,
                                        .has_momentum = settings.momentum > 0,
                                        .fp8 = request.precision == PRECISION_FP8,
                                        .bf16_states = request.states != 0,
                                        .any_order = request.nondeterministic,
+                                       .beta = request.objective == TRAIN_DPO ? request.beta : 0,
                                        .rank = job->group.rank,
                                        .ranks = job->group.size,
                                        .shards_base = request.parallel == PARALLEL_FSDP };
@@ -286,7 +316,7 @@ static enum err lay_out(struct job *job)
     transformer_loaded(&job->transformer);
     TRY(job->device.backend->sync(&job->device));
     start->weights = clock_seconds() - began;
-    transformer_tune(&job->transformer);
+    transformer_tune(&job->transformer, request.tune == TUNE_SPREAD ? TUNE_LATER : TUNE_NOW);
     enum err err = job->device.backend->sync(&job->device);
     start->tuning = clock_seconds() - began - start->weights;
     return err;
@@ -336,6 +366,8 @@ static const char *fingerprint(const struct job *job)
         text_format(job->arena, "%016llx", (unsigned long long)job->loader.fingerprint));
     json_put_string(&w, "base_weights", job->base_sum);
     json_put_string(&w, "adapter_weights", job->adapter_sum);
+    if (request.objective == TRAIN_DPO) // others go on from checkpoints of versions without it
+        json_put_number(&w, "beta", request.beta);
     json_put_count(&w, "context", request.context);
     json_put_count(&w, "micro_batch", request.micro_batch);
     json_put_number(&w, "held_out", request.held_out);
@@ -375,12 +407,39 @@ static enum err save_result(struct job *job)
     return transformer_save_adapter(&job->transformer, job->arena, request.out, data.model);
 }
 
+// The run in the words of a plan, with the mean micro-batch of its last epoch; all have the same
+// rows.
+static enum err describe(struct pilot_configuration *out, double *roofline, const struct job *job)
+{
+    const struct batches *sums = &job->loader.train.packing.sums;
+    double batches = (double)job->loader.train.micro_batches;
+    struct engine_run run = { .transformer = &job->transformer,
+                              .group = &job->group,
+                              .device = &job->device,
+                              .arrangement = &job->arrangement,
+                              .accumulation = (double)settings.accumulation,
+                              .batch = { .rows = (double)request.micro_batch,
+                                         .tokens = (double)sums->useful_tokens / batches,
+                                         .squares = sums->attended / batches,
+                                         .labelled = (double)sums->labelled_tokens / batches,
+                                         .packed = true } };
+    run.batch.width = run.batch.tokens / run.batch.rows;
+    struct pilot nothing;
+    pilot_clear(&nothing);
+    *out = nothing.configuration;
+    out->model = job->model.decoder.model.name;
+    out->context = (double)request.context;
+    TRY(engine_run_describe(out, &run, job->line));
+    return engine_run_roofline(roofline, out, &run, job->line);
+}
+
 // What the ledger stores of a finished run, with the keys of a plan's configuration.
-static struct text document_of(const struct job *job)
+static enum err make_document(struct text *document, const struct job *job)
 {
     const struct checkpoint_state *state = &job->training.state;
-    double hours = state->seconds / 3600,
-           rows = (double)(request.micro_batch * settings.accumulation);
+    double hours = state->seconds / 3600, roofline;
+    struct pilot_configuration configuration;
+    TRY(describe(&configuration, &roofline, job));
     struct out out = { .arena = job->arena };
     struct json_writer w = { .out = &out };
     json_open(&w, NULL, '{');
@@ -390,6 +449,7 @@ static struct text document_of(const struct job *job)
     json_put_count(&w, "trained_tokens", state->trained_tokens);
     json_put_count(&w, "processed_tokens", state->processed_tokens);
     json_put_number(&w, "tokens_per_second", (double)state->processed_tokens / state->seconds);
+    json_put_number(&w, "roofline_tokens_per_second", roofline);
     json_put_number(&w, "wall_hours", hours);
     json_put_number(&w, "gpu_hours", hours * job->group.size);
     json_put_number(&w, "held_out_loss", state->best_loss);
@@ -401,23 +461,16 @@ static struct text document_of(const struct job *job)
     json_put_number(&w, "tuning_seconds", start->tuning);
     json_put_number(&w, "step_seconds", start->first_step);
     json_close(&w, '}');
+    if (request.tune == TUNE_SPREAD)
+        json_put_number(&w, "spread_tuning_seconds", job->training.tuning_seconds);
     if (job->group.size > 1) {
         json_put_number(&w, "communication_seconds", job->progress.between.all);
         json_put_number(&w, "waited_seconds", job->progress.between.waited);
     }
-    json_open(&w, "configuration", '{');
-    json_put_string(&w, "model", data.model);
-    json_put_string(&w, "stack", "native");
-    json_put_string(&w, "gpu", job->device.backend->name);
-    json_put_count(&w, "gpus", job->group.size);
-    json_put_string(&w, "batching", "packed");
-    json_put_count(&w, "context", request.context);
-    json_put_count(&w, "micro_batch", request.micro_batch);
-    json_put_number(&w, "global_batch", rows);
-    field_write(recipe_fields, &recipe, &w);
+    pilot_configuration_write(&configuration, &w);
     json_close(&w, '}');
-    json_close(&w, '}');
-    return out_view(&out);
+    *document = out_view(&out);
+    return OK;
 }
 
 static enum err train(struct job *job)
@@ -447,8 +500,14 @@ static enum err train(struct job *job)
                     (long long)training->state.step, (long long)training->steps);
     TRY(save_result(job));
     train_progress_result(&job->progress, training);
-    if (!job->group.rank)
-        ledger_entry_document(job->line, document_of(job));
+    // Plans of supervised tuning learn from the ledger, whose entries have no objective.
+    struct text document;
+    if (job->group.rank || request.objective != TRAIN_SFT)
+        return OK;
+    if (make_document(&document, job)) // the adapter is written: nothing has failed
+        ledger_entry_refuse(job->line, error_text());
+    else
+        ledger_entry_document(job->line, document);
     return OK;
 }
 
@@ -474,6 +533,8 @@ static enum err run(struct command_line *line)
     if (request.context < 2 || request.context > 1 << 20 || request.micro_batch > 1 << 16)
         return fail(ERR_USAGE, "--context must be from 2 to 1048576 and --micro-batch at most "
                                "65536");
+    if (!(request.beta > 0))
+        return fail(ERR_USAGE, "--beta is %g; it must be above 0", request.beta);
     TRY(check_layout());
     struct job job = { .arena = line->arena, .line = line };
     bool is_over;
@@ -492,9 +553,9 @@ static enum err run(struct command_line *line)
     return err;
 }
 
-static const char *const first[] = { "model",       "data",         "out",    "method",
-                                     "rank",        "epochs",       "rate",   "context",
-                                     "micro_batch", "accumulation", "device", NULL };
+static const char *const first[] = { "model",        "data",   "out",  "method",  "objective",
+                                     "rank",         "epochs", "rate", "context", "micro_batch",
+                                     "accumulation", "device", NULL };
 
 static const struct command_example examples[] = {
     { "LoRA on this machine's GPU, or on its processor",
@@ -502,6 +563,8 @@ static const struct command_example examples[] = {
     { "two epochs, a tenth of the examples held out, a checkpoint every 50 steps",
       "gpuhours train --model ./model --data train.jsonl --epochs 2 --held-out 0.1 --save-every 50 "
       "--out tuned" },
+    { "DPO on chosen and rejected answers, held to the model without its adapters",
+      "gpuhours train --model ./model --data pairs.jsonl --objective dpo --rate 5e-6 --out dpo" },
     { 0 },
 };
 

@@ -149,6 +149,12 @@ void ledger_entry_answer(const struct command_line *line, struct text document, 
     fail(OK, "%s", before);
 }
 
+void ledger_entry_refuse(const struct command_line *line, const char *why)
+{
+    if (!is_off(line))
+        print_note("not added to the ledger: %s", why);
+}
+
 void ledger_entry_document(const struct command_line *line, struct text document)
 {
     ledger_entry_answer(line, document, (struct text){ 0 });

@@ -21,6 +21,9 @@ void ledger_entry_document(const struct command_line *line, struct text document
 // The same, linked to this plan's document, which is added too.
 void ledger_entry_answer(const struct command_line *line, struct text document, struct text plan);
 
+// Says why a result is not added to it. Nothing with --ledger off.
+void ledger_entry_refuse(const struct command_line *line, const char *why);
+
 // Gives the plan the ledger's pilots and runs: data->ledger. Nothing with --ledger off.
 void ledger_entry_learn(struct plan_data *data, const struct command_line *line);
 

@@ -6,11 +6,13 @@
 
 #include "base/stats.h"
 #include "cli/data.h"
-#include "cli/engine_model.h"
-#include "cli/pilot_rows.h"
+#include "cli/engine/engine_model.h"
+#include "cli/engine/pilot_rows.h"
+#include "cli/engine_run.h"
 #include "cli/ranks.h"
 #include "cli/terminal/print.h"
 #include "cli/terminal/stop.h"
+#include "core/objective/objective.h"
 #include "host/clock.h"
 #include "host/file.h"
 #include "host/gpu.h"
@@ -53,6 +55,7 @@ struct job {
     const struct model *shape;          // of the plan's document; NULL: it has none
     const char *model_name;             // as given to plan, or --model
     double mean_length, labelled_share; // of the plan's micro-batches
+    bool pairs;                         // the plan is of DPO, see cmd_pilot.c
     struct engine_model model;
     struct device device;
     struct recipe recipe;
@@ -84,6 +87,7 @@ static enum err read_plan(struct job *job)
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", path);
     TRY(pilot_configuration_read(&job->configuration, job->arena, &tree, path));
     TRY(plan_read_model(&job->shape, &job->model_name, job->arena, &tree, path));
+    job->pairs = text_is(json_get_text(&tree, "objective"), objective_names[OBJECTIVE_DPO]);
     if (!job->model_name)
         job->model_name = job->configuration.model;
     const struct json *workload = json_get(&tree, "workload");
@@ -91,6 +95,13 @@ static enum err read_plan(struct job *job)
     double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
     job->mean_length = batch ? json_get_number(batch, "squares", NAN) / tokens : NAN;
     job->labelled_share = batch ? json_get_number(batch, "labelled", tokens) / tokens : NAN;
+    struct text reference = json_get_text(json_get(&tree, "configuration"), "reference");
+    if (job->pairs && !text_is(reference, "auto") && !text_is(reference, "adapters"))
+        return fail(ERR_UNAVAILABLE,
+                    "%s: has the reference %.*s; the engine's is the model with its adapters "
+                    "switched off: plan with --reference adapters, or give the trainer's command "
+                    "line after --",
+                    path, TEXT_ARGS(reference));
     struct pilot_configuration *c = &job->configuration;
     if (!(c->context >= 2 && c->context <= 1 << 20) ||
         !(c->micro_batch >= 1 && c->micro_batch <= 1 << 16))
@@ -132,16 +143,19 @@ static enum err find_recipe(struct job *job, struct transformer_setup *setup)
     if (fp8)
         recipe->precision = RECIPE_BF16;
     TRY(recipe_check(recipe, &job->model.decoder.model));
-    static const enum recompute levels[] = { [RECIPE_KEEP_ALL] = RECOMPUTE_NONE,
-                                             [RECIPE_SELECTIVE] = RECOMPUTE_NORMS,
-                                             [RECIPE_RECOMPUTE] = RECOMPUTE_BLOCK,
-                                             [RECIPE_AUTO] = RECOMPUTE_NONE };
+    static const enum recompute levels[] = {
+        [RECIPE_KEEP_ALL] = RECOMPUTE_NONE,   [RECIPE_SELECTIVE] = RECOMPUTE_NORMS,
+        [RECIPE_GATE] = RECOMPUTE_GATE,       [RECIPE_PROJECTIONS] = RECOMPUTE_PROJECTIONS,
+        [RECIPE_RECOMPUTE] = RECOMPUTE_BLOCK, [RECIPE_AUTO] = RECOMPUTE_NONE
+    };
     *setup = (struct transformer_setup){
         .decoder = &job->model.decoder,
         .recipe = recipe,
         .compute = recipe->precision == RECIPE_FP32 ? DTYPE_F32 : DTYPE_BF16,
         .level = levels[recipe->checkpointing],
         .fp8 = fp8,
+        .any_order = recipe->nondeterministic,
+        .beta = job->pairs ? 0.1 : 0, // of any size: the operations are the same
         .rank = job->group.rank,
         .ranks = job->group.size,
     };
@@ -167,6 +181,7 @@ static enum err read_rows(struct job *job)
                                .window = (int64_t)job->configuration.context,
                                .micro_batch = job->arrangement.micro_batch,
                                .seed = (uint64_t)request->seed,
+                               .pairs = job->pairs,
                                .quiet = line->common.quiet };
     if (!rows.data.model)
         rows.data.model = job->model_name;
@@ -188,7 +203,7 @@ static enum err lay_out(struct job *job)
         transformer_random_weights(t, (uint64_t)job->request->seed);
     }
     transformer_loaded(t);
-    transformer_tune(t);
+    transformer_tune(t, TUNE_NOW);
     return job->device.backend->sync(&job->device);
 }
 
@@ -454,49 +469,20 @@ static void fill_gpu(struct pilot *out, const struct job *job)
     gpu->throttling = why.size ? out_string(&why) : NULL;
 }
 
-static const char *layout_of(const struct job *job)
-{
-    const struct transformer *t = &job->transformer;
-    int ranks = job->group.size;
-    return ranks == 1 ? "single"
-                      : text_format(job->arena,
-                                    transformer_is_sharded(t)    ? "zero1 dp%d"
-                                    : transformer_shares_base(t) ? "fsdp%d"
-                                                                 : "ddp%d",
-                                    ranks);
-}
-
-// What ran, which may differ from the plan: the GPUs here, and settings that fit their memory.
 static enum err fill_configuration(struct pilot *out, const struct job *job)
 {
-    struct pilot_configuration *c = &out->configuration;
-    *c = job->configuration;
-    c->stack = out->stack = out->trainer = "native";
-    c->gpus = job->group.size;
-    c->nodes = ceil(c->gpus / job->group.local_size);
-    c->parallel = layout_of(job);
-    c->batching = "packed";
-    c->micro_batch = (double)job->arrangement.micro_batch;
-    c->accumulation = (double)job->training.settings.accumulation / c->gpus;
-    c->global_batch = c->micro_batch * c->accumulation * c->gpus;
-    enum recompute level = RECOMPUTE_NONE;
-    for (int64_t i = 0; i < job->model.decoder.model.layers; i++)
-        if (job->transformer.layers[i].level > level)
-            level = job->transformer.layers[i].level;
-    c->recipe = job->recipe;
-    c->recipe.precision = job->arrangement.setup.fp8 ? RECIPE_FP8 : job->recipe.precision;
-    c->recipe.checkpointing = level == RECOMPUTE_NONE          ? RECIPE_KEEP_ALL
-                              : level >= RECOMPUTE_PROJECTIONS ? RECIPE_RECOMPUTE
-                                                               : RECIPE_SELECTIVE;
-    c->gpu = out->gpu.name;
-    if (!device_is_gpu(&job->device))
-        return OK;
-    struct catalog catalog;
-    const struct gpu *gpu;
-    TRY(data_open(&catalog, job->line));
-    if (!catalog_gpu(&gpu, &catalog, out->gpu.name))
-        c->gpu = gpu->name;
-    return OK;
+    double micro_batches = (double)job->training.settings.accumulation;
+    struct engine_run run = { .transformer = &job->transformer,
+                              .group = &job->group,
+                              .device = &job->device,
+                              .arrangement = &job->arrangement,
+                              .accumulation = micro_batches,
+                              .batch = { .tokens = out->composition.tokens / micro_batches,
+                                         .squares = out->composition.squares / micro_batches } };
+    out->configuration = job->configuration;
+    out->objective = job->pairs ? objective_names[OBJECTIVE_DPO] : NULL;
+    out->stack = out->trainer = "native";
+    return engine_run_describe(&out->configuration, &run, job->line);
 }
 
 static enum err conclude(struct pilot *out, struct job *job)

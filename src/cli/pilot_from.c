@@ -4,7 +4,7 @@
 #include "cli/pilot_from.h"
 
 #include "cli/data.h"
-#include "cli/pilot_rows.h"
+#include "cli/engine/pilot_rows.h"
 #include "cli/terminal/print.h"
 
 #include <math.h>
@@ -36,6 +36,8 @@ static enum err simulate(struct outlook_plan *out, const struct command_line *li
         *stack = request->stack ? request->stack : stack_default(request->recipe.method);
     rule.context = (double)request->context;
     rule.batching = request->batching;
+    rule.micro_batch = micro;
+    rule.step_rows = (int64_t)((double)request->global_batch / ranks);
     rule.epochs = request->epochs > 0 ? request->epochs : rule.epochs;
     TRY(data_trainer(&trainer, line, stack));
     TRY(pilot_rows_lengths(&lengths, line->arena, profile, (uint64_t)request->seed));

@@ -6,6 +6,7 @@
 
 #include "host/clock.h"
 #include "train/device.h"
+#include "train/training_metrics.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,8 +43,9 @@ void train_progress_plan(struct train_progress *progress, const struct training 
             text_count(&arena, (double)model_parameters(&t->decoder->model)),
             recipe_methods[t->setup.recipe->method]);
     out_put(&out, "  device      %s, %s\n", t->device->name, dtype_names[t->setup.compute]);
-    out_put(&out, "  data        %s examples, %s held out, in %s micro-batches\n",
+    out_put(&out, "  data        %s %s, %s held out, in %s micro-batches\n",
             text_commas(&arena, (int64_t)loader->train.lengths.count),
+            loader->settings.pairs ? "pairs" : "examples",
             text_commas(&arena, (int64_t)loader->held_out.lengths.count),
             text_commas(&arena, training->epoch_batches));
     if (training->group->size > 1 && progress->read_bytes)
@@ -59,6 +61,9 @@ void train_progress_plan(struct train_progress *progress, const struct training 
         out_put(&out, ", from step %s on", text_commas(&arena, training->state.step));
     out_put(&out, "\n  memory      %s\n",
             text_bytes(&arena, (double)(blocks_total(&t->blocks) + t->device->overhead_bytes)));
+    if (t->host_bytes)
+        out_put(&out, "  offloaded   %s in host memory: activations of %lld layers\n",
+                text_bytes(&arena, (double)t->host_bytes), (long long)t->setup.offloaded);
     if (progress->explain)
         blocks_print(&t->blocks, &out);
     print_text(&out);
@@ -77,6 +82,8 @@ static void print_json(const struct training_report *r)
     json_put_number(&w, "held_out_loss", r->held_out_loss);
     json_put_number(&w, "rate", r->rate);
     json_put_number(&w, "norm", r->norm);
+    if (!isnan(r->reward_margin))
+        field_write(training_rewards_fields, r, &w);
     json_close(&w, '}');
     out_char(&out, '\n');
     print_data(out_view(&out));
@@ -98,6 +105,13 @@ static const char *hours_name(const struct training *training)
     return device_is_gpu(training->transformer->device) ? "GPU hours" : "device hours";
 }
 
+static const char *rewards(const struct training_report *r, struct arena *arena)
+{
+    return isnan(r->reward_margin) ? ""
+                                   : text_format(arena, "  margin %.3f, %s right", r->reward_margin,
+                                                 text_share(arena, r->reward_accuracy));
+}
+
 static void print_line(struct train_progress *p, const struct training *training,
                        const struct training_report *r)
 {
@@ -106,8 +120,8 @@ static void print_line(struct train_progress *p, const struct training *training
     double left = step * (double)(training->steps - r->step);
     double used = training->state.seconds * training->group->size / 3600;
     print_redraw(text_format(
-        &arena, "step %lld/%lld  loss %.4f  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s %s  %s left",
-        (long long)r->step, (long long)training->steps, r->loss,
+        &arena, "step %lld/%lld  loss %.4f%s  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s %s  %s left",
+        (long long)r->step, (long long)training->steps, r->loss, rewards(r, &arena),
         text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
         r->flops / r->seconds / 1e12,
         text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s), gpu_status(p, &arena),
@@ -175,6 +189,12 @@ void train_progress_result(const struct train_progress *progress, const struct t
                   text_seconds(&arena, start->prepare), text_seconds(&arena, start->weights),
                   start->tuning > 1e-3 ? text_seconds(&arena, start->tuning) : "none",
                   text_seconds(&arena, start->first_step));
+    if (training->tuning_seconds > 0)
+        print_put("  tuning      %s more between steps%s\n",
+                  text_seconds(&arena, training->tuning_seconds),
+                  training->transformer->waits_for_tuning
+                      ? ", not finished: the next run tunes again"
+                      : "");
     if (training->group->size > 1)
         print_put("  ranks       %d, in collectives for %s, %s of it under computation\n",
                   training->group->size, text_seconds(&arena, progress->between.all),
@@ -183,6 +203,12 @@ void train_progress_result(const struct train_progress *progress, const struct t
         print_put("  loss        %.4f at step %lld, %.4f at step %lld\n", progress->first.loss,
                   (long long)progress->first.step, progress->last.loss,
                   (long long)progress->last.step);
+    if (progress->reported && !isnan(progress->last.reward_margin))
+        print_put("  rewards     margin %.4f at step %lld, %.4f at step %lld; %s, %s right\n",
+                  progress->first.reward_margin, (long long)progress->first.step,
+                  progress->last.reward_margin, (long long)progress->last.step,
+                  text_share(&arena, progress->first.reward_accuracy),
+                  text_share(&arena, progress->last.reward_accuracy));
     if (!isnan(training->state.best_loss))
         print_put("  held out    best loss %.4f\n", training->state.best_loss);
     print_put("  written     %s: %s, metrics.jsonl, checkpoints\n", training->out,

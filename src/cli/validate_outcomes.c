@@ -25,6 +25,27 @@ static void list_wrong(struct out *out, const struct validate_row *rows, size_t 
     }
 }
 
+static void put_likely(const struct validate_row *rows, size_t count, struct out *out)
+{
+    static const char *const titles[] = { "probability", "runs", "fitted", "expected", NULL };
+    struct validate_likely groups[VALIDATE_LIKELIES];
+    struct columns columns = { .arena = out->arena, .align = "lrrr", .spare = "0000", .indent = 2 };
+    validate_likely(groups, rows, count);
+    columns_add_row(&columns, titles);
+    for (int i = VALIDATE_LIKELIES; i-- > 0;)
+        if (groups[i].n) {
+            const struct validate_likely *g = &groups[i];
+            struct arena *arena = out->arena;
+            columns_add(&columns,
+                        text_format(arena, "%.0f to %.0f %%", 100 * g->from, 100 * g->to));
+            columns_add(&columns, text_format(arena, "%lld", (long long)g->n));
+            columns_add(&columns, text_format(arena, "%lld", (long long)g->fitted));
+            columns_add(&columns, text_format(arena, "%.1f", g->expected));
+        }
+    out_char(out, '\n');
+    columns_write(&columns, out);
+}
+
 void validate_put_fit(const struct validate_row *rows, size_t count, struct out *out)
 {
     struct validate_verdicts v = validate_verdicts(rows, count);
@@ -46,17 +67,31 @@ void validate_put_fit(const struct validate_row *rows, size_t count, struct out 
     }
     out_char(out, '\n');
     out_wrapped(out, 0, 0, out_string(&line));
+    put_likely(rows, count, out);
 }
 
 void validate_write_fit(struct json_writer *w, const struct validate_row *rows, size_t count)
 {
     struct validate_verdicts v = validate_verdicts(rows, count);
+    struct validate_likely groups[VALIDATE_LIKELIES];
+    validate_likely(groups, rows, count);
     json_open(w, "fit", '{');
     json_put_count(w, "n", v.n);
     json_put_count(w, "right", v.right);
     json_put_count(w, "unsafe", v.unsafe);
     json_put_count(w, "surely_wrong", v.surely_wrong);
     json_put_count(w, "tight", v.tight);
+    json_open(w, "by_probability", '[');
+    for (int i = 0; i < VALIDATE_LIKELIES; i++) {
+        json_open(w, NULL, '{');
+        json_put_number(w, "from", groups[i].from);
+        json_put_number(w, "to", groups[i].to);
+        json_put_count(w, "n", groups[i].n);
+        json_put_count(w, "fitted", groups[i].fitted);
+        json_put_number(w, "expected", groups[i].expected);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
     json_close(w, '}');
 }
 

@@ -11,12 +11,18 @@ static double budget_of(const struct device *device, double limit)
     return all > 0 ? all - (double)device->overhead_bytes : 0;
 }
 
+// Of pairs, a row has room for two answers of the context's length.
+static int64_t row_tokens(const struct arrangement *a, int64_t context)
+{
+    return (a->setup.beta > 0 ? 2 : 1) * context;
+}
+
 static struct transformer_setup setup_for(const struct arrangement *a, const struct recipe *recipe,
                                           int64_t context, int64_t micro_batch, double budget)
 {
     struct transformer_setup setup = a->setup;
     setup.recipe = recipe;
-    setup.tokens = setup.labelled = context * micro_batch;
+    setup.tokens = setup.labelled = row_tokens(a, context) * micro_batch;
     setup.longest = context;
     setup.budget_bytes = budget;
     return setup;
@@ -51,7 +57,8 @@ static enum err check(const struct arrangement *a, const struct recipe *recipe,
 static bool choose(struct arrangement *a, const struct recipe *recipe, struct device *device,
                    double budget)
 {
-    int64_t asked = a->micro_batch, most = (TOKENS_ENOUGH + a->context - 1) / a->context;
+    int64_t asked = a->micro_batch, row = row_tokens(a, a->context);
+    int64_t most = (TOKENS_ENOUGH + row - 1) / row;
     enum recompute best = RECOMPUTE_LEVELS, level;
     for (int64_t n = asked ? asked : most; n >= 1; n = asked ? 0 : n / 2) {
         struct transformer_setup setup = setup_for(a, recipe, a->context, n, budget);

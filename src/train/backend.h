@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-enum { BACKEND_VERSION = 5 }; // of this table, for libraries loaded at run time
+enum { BACKEND_VERSION = 8 }; // of this table, for libraries loaded at run time
 
 struct backend;
 
@@ -67,13 +67,15 @@ struct adamw {
 };
 
 // A matrix in NF4 (train/nf4.h): codes and a scale per block, in fp32 or, if nested, as a byte that
-// means levels[byte] · nested[block / nested_block] + offset.
+// means levels[byte] · nested[block / nested_block] + offset. In MXFP4 (train/mxfp4.h) the byte
+// means a power of two, and there are no other arrays.
 struct quantized {
     uint8_t *codes; // two per byte, the even element in the high half; NULL: none
     float *scales;  // NULL: they are nested
     uint8_t *nested_codes;
     float *nested, *levels, *offset;
     int64_t block, nested_block;
+    bool is_mxfp4;
 };
 
 // One of the adapters of a projection.
@@ -100,6 +102,8 @@ struct expert_matrices {
     int64_t first, count; // which experts
 };
 
+enum tuning { TUNE_OFF, TUNE_NOW, TUNE_LATER };
+
 // What tuning chose for one operation: which, and how. Only the backend knows what the bytes mean.
 enum { TUNED_KEY = 80, TUNED_CHOICE = 64, TUNED_ABOUT = 256 };
 struct tuned {
@@ -119,11 +123,17 @@ struct group_seconds {
 // Of the gate of a feed-forward network: x · sigmoid(x), or x · Φ(x), Φ of the normal distribution.
 enum activation { ACTIVATION_SILU, ACTIVATION_GELU };
 
+// Of SwiGLU: out = g · σ(slope · g) · (u + offset), where g is cut off above the limit and u above
+// and below it. Most models have a slope of 1 and neither limit nor offset.
+struct swiglu {
+    double slope, offset;
+    double limit; // 0: none
+};
+
 enum fill { FILL_CONSTANT, FILL_NORMAL, FILL_UNIFORM };
 
 struct backend {
     const char *name;
-    bool only_llama; // runs no GELU, no soft cap, and no scale of its own of embedding or scores
     int (*devices)(void);
     enum err (*open)(struct device *, int index);
     void (*close)(struct device *);
@@ -132,6 +142,16 @@ struct backend {
     void (*release)(struct device *, void *at, int64_t bytes);
     void (*upload)(struct device *, void *out, const void *host, int64_t bytes);
     void (*download)(struct device *, void *host, const void *in, int64_t bytes); // waits
+
+    // Host memory that copies below need, and copies that run beside the operations: one begins
+    // after what was queued before it, and what is queued after copied() waits for the last of that
+    // lane. Lanes are 0 and 1.
+    enum err (*pin)(struct device *, void **out, int64_t bytes);
+    void (*unpin)(struct device *, void *host, int64_t bytes);
+    void (*copy_out)(struct device *, int lane, void *host, const void *at, int64_t bytes);
+    void (*copy_in)(struct device *, int lane, void *at, const void *host, int64_t bytes);
+    void (*copied)(struct device *, int lane);
+
     void (*zero)(struct device *, struct tensor out);
     void (*cast)(struct device *, struct tensor out, struct tensor in); // to out's element type
 
@@ -141,12 +161,17 @@ struct backend {
 
     int64_t (*used_bytes)(struct device *); // of the device's memory, by all processes; 0: unknown
 
-    // May be NULL. While it is on, a product benchmarks its algorithms and remembers the fastest of
-    // those that give the same bits; its output holds the product for beta = 0.
-    void (*tune)(struct device *, bool on);
+    // May be NULL. With TUNE_NOW a product times its algorithms and remembers the fastest of those
+    // that give the same bits; with TUNE_LATER it only remembers that this is still to be done. Its
+    // output holds the product for beta = 0.
+    void (*tune)(struct device *, enum tuning);
 
-    // NULL where tune is. What was chosen so far, for other processes (train/tuned.h): on a device
-    // of the same description they may take it, and need not tune what it covers.
+    // NULL where tune is. Goes on with what is still to be done, for about so many seconds, in a
+    // room whose content is lost; false: nothing is left. What does not fit there stays as it is.
+    bool (*tune_some)(struct device *, void *room, int64_t bytes, double seconds);
+
+    // NULL where tune is. What was chosen so far, for other processes (train/files/tuned.h): on a
+    // device of the same description they may take it, and need not tune what it covers.
     void (*tuned_about)(struct device *, char out[TUNED_ABOUT]); // card, driver, libraries
     int64_t (*tuned_list)(struct device *, struct tuned *out, int64_t most);
     void (*tuned_take)(struct device *, const struct tuned *, int64_t count);
@@ -191,16 +216,24 @@ struct backend {
                                struct tensor lse, struct tensor q, struct tensor k, struct tensor v,
                                const struct attention *, void *workspace);
 
-    // out = weight · gate · sigmoid(gate) · up, (T, F); weight (T, 1) may be none: 1. dgate and dup
-    // may be gate and up, or dout; dweight is none where weight is.
+    // A sink of each head takes part in the softmax of attention's rows, and has no value. After
+    // attention_forward(): out = out · σ(lse − sink), lse = log(eˡˢᵉ + eˢⁱⁿᵏ), in place, with which
+    // attention_backward() is right as it is. sinks and dsinks are (1, H).
+    void (*sink_forward)(struct device *, struct tensor out, struct tensor lse,
+                         struct tensor sinks);
+    void (*sink_backward)(struct device *, struct tensor dsinks /* += */, struct tensor dout,
+                          struct tensor out, struct tensor lse, struct tensor sinks);
+
+    // out = weight · SwiGLU(gate, up), (T, F); weight (T, 1) may be none: 1. dgate and dup may be
+    // gate and up, or dout; dweight is none where weight is.
     void (*swiglu_forward)(struct device *, struct tensor out, struct tensor gate, struct tensor up,
-                           struct tensor weight);
+                           struct tensor weight, struct swiglu);
     void (*swiglu_backward)(struct device *, struct tensor dgate, struct tensor dup,
                             struct tensor dweight, struct tensor dout, struct tensor gate,
-                            struct tensor up, struct tensor weight);
+                            struct tensor up, struct tensor weight, struct swiglu);
 
-    // What only some models need; NULL where only_llama. out = gelu(gate) · up with GELU in its
-    // form with tanh, places as above; x = factor · x; and the loss of soft caps (loss.c).
+    // What only some models need. out = gelu(gate) · up with GELU in its form with tanh, places as
+    // above; x = factor · x; and the loss of soft caps (loss.c).
     void (*geglu_forward)(struct device *, struct tensor out, struct tensor gate, struct tensor up);
     void (*geglu_backward)(struct device *, struct tensor dgate, struct tensor dup,
                            struct tensor dout, struct tensor gate, struct tensor up);
@@ -247,6 +280,17 @@ struct backend {
                        struct tensor a /* (rows, M) */, struct tensor b /* (rows, N) */,
                        const struct routing *, double alpha, double beta);
 
+    // y = y + weight · bias of the row's expert; y (N, out), weight (N, 1), which may be none: 1,
+    // bias of all experts, (1, out) each. Backward: dbias += Σ weight · dy, if it is not none, and
+    // dweight += dy · bias, if there is a weight.
+    void (*experts_bias_forward)(struct device *, struct tensor y /* += */,
+                                 struct expert_matrices bias, struct tensor weight,
+                                 const struct routing *);
+    void (*experts_bias_backward)(struct device *, struct expert_matrices dbias /* += */,
+                                  struct tensor dweight /* += */, struct tensor dy,
+                                  struct expert_matrices bias, struct tensor weight,
+                                  const struct routing *);
+
     // out = in, or zeros if in.each is none, for each expert of out.
     void (*experts_cast)(struct device *, struct expert_matrices out, struct expert_matrices in);
 
@@ -257,9 +301,9 @@ struct backend {
                               int count, struct tensor dy, struct tensor b, struct tensor z,
                               double scale);
 
-    // Magnitudes of outputs (DoRA); all are NULL where a device has none. norms_j = ‖w_j + scale ·
-    // (b a)_j‖ of rows, (1, out); y_j · m_j / norms_j, of columns; and backward, where dy becomes
-    // the gradient of y, which is given as it was before: dm_j += Σ dy_j · y_j / norms_j.
+    // Magnitudes of outputs (DoRA). norms_j = ‖w_j + scale · (b a)_j‖ of rows, (1, out). Columns of
+    // y become y_j · m_j / norms_j. Backward, dy becomes the gradient of y, which is given as it
+    // was before: dm_j += Σ dy_j · y_j / norms_j.
     void (*row_norms)(struct device *, struct tensor norms, struct tensor w /* (out, in) */,
                       struct tensor b /* (out, rank) */, struct tensor a /* (rank, in) */,
                       double scale);
@@ -286,14 +330,17 @@ struct backend {
     // scale. logits (n, V) in any type, losses (n, 1) in fp32 or fp64.
     void (*cross_entropy)(struct device *, struct tensor losses, struct tensor logits,
                           const int32_t *targets, double scale);
+    // x[i] = weights[i] · x[i], (n, C); weights (n, 1) in fp32 or fp64.
+    void (*weigh_rows)(struct device *, struct tensor x, struct tensor weights);
 
     // Keeps an element with probability 1 − rate and divides it by that. The mask depends only on
     // key and position, so the backward pass recomputes it.
     void (*dropout)(struct device *, struct tensor out, struct tensor in, double rate,
                     uint64_t key);
 
-    // To and from NF4. out->codes … out->offset point to allocated memory; workspace has room for a
-    // float per block. Rows of in and out may be strided; the codes are of the dense matrix.
+    // To and from NF4 or MXFP4. out->codes … out->offset point to allocated memory; workspace has
+    // room for a float per block. Rows of in and out may be strided; the codes are of the dense
+    // matrix.
     void (*quantize)(struct device *, const struct quantized *out, struct tensor in,
                      void *workspace);
     void (*dequantize)(struct device *, struct tensor out, const struct quantized *in);

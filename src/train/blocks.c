@@ -37,10 +37,18 @@ void *blocks_take(struct blocks *blocks, enum blocks_kind kind, const char *name
         assert(blocks->used[kind] <= blocks->bytes[kind]);
         return blocks->at[kind] + at;
     }
-    note(blocks, kind, name, size);
-    blocks->bytes[kind] += size;
-    assert(blocks->used[kind] == blocks->bytes[kind]);
+    int64_t grown = blocks->used[kind] - blocks->bytes[kind];
+    if (grown < 0 || (size && !grown))
+        return NULL; // others lie there already
+    note(blocks, kind, name, grown);
+    blocks->bytes[kind] += grown;
     return NULL;
+}
+
+void blocks_go_on(struct blocks *blocks, enum blocks_kind kind, int64_t from)
+{
+    assert(from <= blocks->bytes[kind]);
+    blocks->used[kind] = from;
 }
 
 struct tensor blocks_tensor(struct blocks *blocks, enum blocks_kind kind, const char *name,

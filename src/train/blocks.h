@@ -55,6 +55,10 @@ void *blocks_take(struct blocks *blocks, enum blocks_kind kind, const char *name
 struct tensor blocks_tensor(struct blocks *blocks, enum blocks_kind kind, const char *name,
                             enum dtype dtype, int64_t rows, int64_t columns);
 
+// Lets the next pieces of a kind begin there: again where others lie, which are not needed at the
+// same time, or behind them.
+void blocks_go_on(struct blocks *blocks, enum blocks_kind kind, int64_t from);
+
 enum err blocks_allocate(struct blocks *blocks, struct device *device); // ends the planning pass
 void blocks_release(struct blocks *blocks, struct device *device);
 bool blocks_are_full(const struct blocks *blocks); // the second pass took what the first planned

@@ -71,6 +71,36 @@ static enum err scale_llama3(struct decoder *d, const char *name)
     return OK;
 }
 
+// The pair of a head that turns so often in the trained length.
+static double pair_of_turns(const struct decoder *d, double turns)
+{
+    return (double)d->rotary_size / 2 * log(d->scaling.trained / (turns * 6.283185307179586)) /
+           log(d->rope_theta);
+}
+
+// YaRN: pairs that turn often in the trained length are kept, those that turn seldom are stretched,
+// those between interpolated; rotated values grow with the logarithm of the stretch.
+static enum err scale_yarn(struct decoder *d, const char *name)
+{
+    const struct decoder_scaling *s = &d->scaling;
+    if (!(s->low > 0) || !(s->high > s->low) || !(s->trained > 0) || !(d->rope_theta > 1))
+        return fail(ERR_INPUT,
+                    "%s: rope_scaling yarn needs beta_slow below beta_fast and "
+                    "original_max_position_embeddings",
+                    name);
+    double first = pair_of_turns(d, s->high), last = pair_of_turns(d, s->low);
+    first = fmax(s->keeps_fractions ? first : floor(first), 0);
+    last = fmin(s->keeps_fractions ? last : ceil(last), (double)d->rotary_size - 1);
+    last = last == first ? first + 0.001 : last;
+    for (int64_t i = 0; i < d->rotary_size / 2; i++) {
+        double stretched = ((double)i - first) / (last - first);
+        stretched = stretched < 0 ? 0 : stretched > 1 ? 1 : stretched;
+        d->frequencies[i] *= stretched / s->factor + 1 - stretched;
+    }
+    d->rotary_scale = s->factor > 1 ? 0.1 * log(s->factor) + 1 : 1;
+    return OK;
+}
+
 static enum err scale_linear(struct decoder *d, const char *name)
 {
     (void)name;
@@ -104,14 +134,29 @@ static enum err scale_longrope(struct decoder *d, const char *name)
     return OK;
 }
 
-static const struct {
+static const struct scaling_kind {
     const char *name, *type;
     enum err (*scale)(struct decoder *, const char *name);
+    const char *low, *high; // their keys
+    double usual_low, usual_high;
 } scalings[] = {
-    { "linear", "linear", scale_linear },
-    { "llama3", "llama3", scale_llama3 },
-    { "longrope", "longrope", scale_longrope },
-    { "su", "longrope", scale_longrope }, // its name in the first files of Phi-3
+    { .name = "linear", .type = "linear", .scale = scale_linear },
+    { .name = "llama3",
+      .type = "llama3",
+      .scale = scale_llama3,
+      .low = "low_freq_factor",
+      .high = "high_freq_factor",
+      .usual_low = NAN,
+      .usual_high = NAN },
+    { .name = "yarn",
+      .type = "yarn",
+      .scale = scale_yarn,
+      .low = "beta_slow",
+      .high = "beta_fast",
+      .usual_low = 1,
+      .usual_high = 32 },
+    { .name = "longrope", .type = "longrope", .scale = scale_longrope },
+    { .name = "su", .type = "longrope", .scale = scale_longrope }, // in the first files of Phi-3
 };
 enum { SCALINGS = sizeof scalings / sizeof *scalings };
 
@@ -148,21 +193,29 @@ static enum err read_scaling(const struct reading *in, const struct json *scalin
         found++;
     if (found == SCALINGS)
         return fail(ERR_INPUT,
-                    "%s: rope_scaling \"%.*s\" is not supported; linear, llama3 and longrope are",
+                    "%s: rope_scaling \"%.*s\" is not supported; linear, llama3, yarn and longrope "
+                    "are",
                     in->name, TEXT_BRIEF(type));
+    const struct scaling_kind *kind = &scalings[found];
     double trained = trained_length(in, scaling);
     d->scaling = (struct decoder_scaling){
-        .type = scalings[found].type,
+        .type = kind->type,
         .factor = json_get_number(scaling, "factor", (double)d->model.max_positions / trained),
-        .low = json_get_number(scaling, "low_freq_factor", NAN),
-        .high = json_get_number(scaling, "high_freq_factor", NAN),
+        .low = kind->low ? json_get_number(scaling, kind->low, kind->usual_low) : 0,
+        .high = kind->high ? json_get_number(scaling, kind->high, kind->usual_high) : 0,
+        .keeps_fractions = !json_get_bool(scaling, "truncate", true),
         .trained = trained,
         .factors = { read_factors(in, scaling, "short_factor"),
                      read_factors(in, scaling, "long_factor") },
     };
     if (!(d->scaling.factor >= 1))
         return fail(ERR_INPUT, "%s: rope_scaling has no factor of at least 1", in->name);
-    return scalings[found].scale(d, in->name);
+    const char *unknown[] = { "attention_factor", "mscale", "mscale_all_dim" };
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(kind->type, "yarn") && json_get_number(scaling, unknown[i], 0) != 0)
+            return fail(ERR_INPUT, "%s: rope_scaling yarn with %s is not supported", in->name,
+                        unknown[i]);
+    return kind->scale(d, in->name);
 }
 
 // Where positions differ between layers with and without a window, there is an object for each.
@@ -292,11 +345,30 @@ static void set_usual(struct decoder *d)
 {
     const struct architecture *a = d->architecture;
     d->embedding_scale = a->scales_embedding ? sqrt((double)d->model.width) : 1;
+    d->added_scale = d->logit_scale = 1;
     set_score_size(d, a->score_size);
     d->attention_cap = a->attention_cap;
     d->logit_cap = a->logit_cap;
     d->rotary_size = d->model.head_size;
     d->rotary_scale = 1;
+    d->swiglu = a->swiglu.slope > 0 ? a->swiglu : (struct swiglu){ .slope = 1 };
+}
+
+// Granite's four numbers. They are 1 where nothing is said, that of the scores too.
+static enum err read_multipliers(const struct reading *in)
+{
+    struct decoder *d = in->decoder;
+    if (!d->architecture->has_multipliers)
+        return OK;
+    double scaling = json_get_number(in->config, "logits_scaling", 1);
+    d->embedding_scale = json_get_number(in->config, "embedding_multiplier", 1);
+    d->attention_scale = json_get_number(in->config, "attention_multiplier", 1);
+    d->added_scale = json_get_number(in->config, "residual_multiplier", 1);
+    d->logit_scale = 1 / scaling;
+    if (!(d->embedding_scale > 0) || !(d->attention_scale > 0) || !(d->added_scale > 0) ||
+        !(scaling > 0) || !isfinite(scaling))
+        return fail(ERR_INPUT, "%s: multipliers and logits_scaling must be above 0", in->name);
+    return OK;
 }
 
 static enum err read_numbers(const struct reading *in)
@@ -305,12 +377,16 @@ static enum err read_numbers(const struct reading *in)
     d->norm_epsilon = json_get_number(in->config, "rms_norm_eps", 1e-6);
     d->attention_cap = number_or_none(in->config, "attn_logit_softcapping", d->attention_cap);
     d->logit_cap = number_or_none(in->config, "final_logit_softcapping", d->logit_cap);
+    d->swiglu.limit = json_get_number(in->config, "swiglu_limit", d->swiglu.limit);
     double usual = d->architecture->score_size;
     set_score_size(d, json_get_number(in->config, "query_pre_attn_scalar", usual));
-    if (!(d->norm_epsilon >= 0) || !(d->attention_cap >= 0) || !(d->logit_cap >= 0))
-        return fail(ERR_INPUT, "%s: rms_norm_eps and soft caps must not be negative", in->name);
+    if (!(d->norm_epsilon >= 0) || !(d->attention_cap >= 0) || !(d->logit_cap >= 0) ||
+        !(d->swiglu.limit >= 0))
+        return fail(ERR_INPUT, "%s: rms_norm_eps, soft caps and swiglu_limit must not be negative",
+                    in->name);
     if (json_get_bool(in->config, "use_bidirectional_attention", false))
         return fail(ERR_INPUT, "%s: use_bidirectional_attention is not supported", in->name);
+    TRY(read_multipliers(in));
     return check_activation(in);
 }
 
@@ -354,15 +430,6 @@ enum err decoder_of(struct decoder *out, struct arena *arena, const struct model
     return OK;
 }
 
-const char *decoder_beyond_llama(const struct decoder *d)
-{
-    return d->architecture->activation == ACTIVATION_GELU ? "GELU in its feed-forward network"
-           : d->embedding_scale != 1                      ? "scaled embeddings"
-           : d->attention_cap > 0 || d->logit_cap > 0     ? "soft caps"
-           : d->attention_scale > 0                       ? "a scale of its own in attention"
-                                                          : NULL;
-}
-
 // --- writing -----------------------------------------------------------------
 
 static void write_factors(struct json_writer *w, const char *key, const double *factors,
@@ -380,10 +447,13 @@ static void write_scaling(const struct decoder *d, struct json_writer *w)
     json_open(w, "rope_scaling", '{');
     json_put_string(w, "rope_type", s->type);
     json_put_number(w, "factor", s->factor);
-    if (!strcmp(s->type, "llama3")) {
-        json_put_number(w, "low_freq_factor", s->low);
-        json_put_number(w, "high_freq_factor", s->high);
-    }
+    for (int i = 0; i < SCALINGS; i++)
+        if (!strcmp(s->type, scalings[i].name) && scalings[i].low) {
+            json_put_number(w, scalings[i].low, s->low);
+            json_put_number(w, scalings[i].high, s->high);
+        }
+    if (s->keeps_fractions)
+        json_put_bool(w, "truncate", false);
     if (strcmp(s->type, "linear"))
         json_put_number(w, "original_max_position_embeddings", s->trained);
     if (s->factors[0]) {
@@ -408,10 +478,10 @@ static void write_positions(const struct decoder *d, struct json_writer *w)
 static void write_experts(const struct decoder *d, struct json_writer *w)
 {
     const struct model *m = &d->model;
-    bool is_mixtral = !strcmp(d->architecture->type, "mixtral");
-    json_put_count(w, is_mixtral ? "num_local_experts" : "num_experts", m->experts);
+    const char *key = d->architecture->expert_count;
+    json_put_count(w, key ? key : "num_experts", m->experts);
     json_put_count(w, "num_experts_per_tok", m->experts_active);
-    if (!is_mixtral) {
+    if (!key) { // experts are narrower than a dense network, and some layers have one
         json_put_count(w, "moe_intermediate_size", m->expert_width);
         json_put_bool(w, "norm_topk_prob", d->normalises_experts);
         json_put_count(w, "decoder_sparse_step", m->sparse_every ? m->sparse_every : 1);
@@ -434,6 +504,17 @@ static void write_caps(const struct decoder *d, struct json_writer *w)
     json_put_number(w, "query_pre_attn_scalar",
                     d->attention_scale > 0 ? 1 / (d->attention_scale * d->attention_scale)
                                            : (double)d->model.head_size);
+}
+
+static void write_multipliers(const struct decoder *d, struct json_writer *w)
+{
+    if (!d->architecture->has_multipliers)
+        return;
+    double usual = 1 / sqrt((double)d->model.head_size);
+    json_put_number(w, "embedding_multiplier", d->embedding_scale);
+    json_put_number(w, "attention_multiplier", d->attention_scale > 0 ? d->attention_scale : usual);
+    json_put_number(w, "residual_multiplier", d->added_scale);
+    json_put_number(w, "logits_scaling", 1 / d->logit_scale);
 }
 
 static void write_windows(const struct decoder *d, struct json_writer *w)
@@ -472,10 +553,13 @@ void decoder_write(const struct decoder *d, struct json_writer *w, const char *t
     json_put_number(w, "rms_norm_eps", d->norm_epsilon);
     write_positions(d, w);
     write_caps(d, w);
+    write_multipliers(d, w);
     if (m->experts)
         write_experts(d, w);
     json_put_bool(w, "tie_word_embeddings", m->tied_embeddings);
-    json_put_bool(w, "attention_bias", false);
+    json_put_bool(w, "attention_bias", m->out_bias);
+    if (d->swiglu.limit > 0)
+        json_put_number(w, "swiglu_limit", d->swiglu.limit);
     if (d->unrotated) {
         json_open(w, "no_rope_layers", '[');
         for (int64_t i = 0; i < m->layers; i++)

@@ -6,9 +6,9 @@
 //     int64_t window = decoder_window(&decoder, 3);
 //
 // The engine runs the families of files/architecture.c: decoders with RMSNorm, RoPE (plain, linear,
-// llama3 or longrope scaling, of all or part of a head), grouped-query attention in windows or not,
-// and a gated feed-forward network or a mixture of them. What else they differ in is a number here:
-// of most models it is the one that changes nothing. Anything else is refused.
+// llama3, yarn or longrope scaling, of all or part of a head), grouped-query attention in windows
+// or not, and a gated feed-forward network or a mixture of them. What else they differ in is a
+// number here: of most models it is the one that changes nothing. Anything else is refused.
 
 #pragma once
 
@@ -20,9 +20,10 @@
 enum decoder_rotation { ROTATION_USUAL, ROTATION_OTHER, ROTATION_NONE };
 enum { DECODER_ROTATIONS = ROTATION_NONE };
 
-struct decoder_scaling { // of positions, as in config.json
-    const char *type;    // NULL, "linear", "llama3", "longrope"
-    double factor, low, high, trained;
+struct decoder_scaling {                      // of positions, as in config.json
+    const char *type;                         // NULL, "linear", "llama3", "yarn", "longrope"
+    double factor, low, high, trained;        // low and high: turns in the trained length
+    bool keeps_fractions;                     // of yarn: pairs are not rounded to whole ones
     const double *factors[DECODER_ROTATIONS]; // of longrope, for each pair: short, long
 };
 
@@ -38,10 +39,12 @@ struct decoder {
     const int64_t *windows;          // of each layer; NULL: all have that of the model
     const bool *unrotated;           // layers without positions; NULL: none
     double embedding_scale;          // of a token's row of the embedding
+    double added_scale, logit_scale; // of what a layer adds to the residual stream; of logits
     double attention_scale;          // of q · k; 0: 1 over the root of the size of a head
     double attention_cap, logit_cap; // x → cap · tanh(x / cap); 0: none
-    bool normalises_experts;         // the weights of a token's experts add up to 1
-    double balance; // weight of the auxiliary loss that spreads tokens over experts
+    struct swiglu swiglu;
+    bool normalises_experts; // the weights of a token's experts add up to 1
+    double balance;          // weight of the auxiliary loss that spreads tokens over experts
 };
 
 enum err decoder_read(struct decoder *out, struct arena *arena, struct text json, const char *name);
@@ -54,9 +57,6 @@ int64_t decoder_window(const struct decoder *decoder, int64_t layer); // 0: all 
 // How the queries and keys of a layer are rotated in a document of so many tokens.
 enum decoder_rotation decoder_rotation(const struct decoder *decoder, int64_t layer,
                                        int64_t tokens);
-
-// What it has that a backend runs only if it is not only_llama: "soft caps"; NULL: nothing.
-const char *decoder_beyond_llama(const struct decoder *decoder);
 
 // A config.json that transformers reads back as this decoder.
 void decoder_write(const struct decoder *decoder, struct json_writer *w, const char *torch_dtype);

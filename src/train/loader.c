@@ -6,18 +6,25 @@
 #include <assert.h>
 #include <string.h>
 
-static const uint64_t FINGERPRINT_START = 0xCBF29CE484222325u; // of FNV-1a
-
 void loader_init(struct loader *loader, struct arena *arena, const struct loader_settings *settings)
 {
     *loader = (struct loader){ .settings = *settings, .arena = arena };
     loader->starts = ARENA_NEW(arena, int64_t, 1);
-    loader->fingerprint = FINGERPRINT_START;
 }
 
 void loader_release(struct loader *loader)
 {
     arena_release(&loader->epoch_arena);
+}
+
+static int64_t documents_each(const struct loader_settings *settings) // of an example
+{
+    return settings->pairs ? 2 : 1;
+}
+
+int64_t loader_row_tokens(const struct loader_settings *settings)
+{
+    return documents_each(settings) * settings->window;
 }
 
 static void grow(struct loader *loader, int64_t tokens)
@@ -39,16 +46,6 @@ static void grow(struct loader *loader, int64_t tokens)
     }
 }
 
-static void add_to_fingerprint(struct loader *loader, size_t example)
-{
-    const uint64_t prime = 0x100000001B3u;
-    uint64_t sum = loader->fingerprint;
-    int64_t first = loader->starts[example], end = loader->starts[example + 1];
-    for (int64_t i = first; i < end; i++)
-        sum = (sum ^ (uint64_t)loader->ids[i] ^ (uint64_t)loader->learned[i] << 32) * prime;
-    loader->fingerprint = (sum ^ (uint64_t)(end - first)) * prime;
-}
-
 void loader_add(struct loader *loader, const int32_t *ids, const uint8_t *learned, int64_t count)
 {
     grow(loader, count);
@@ -56,7 +53,11 @@ void loader_add(struct loader *loader, const int32_t *ids, const uint8_t *learne
     memcpy(loader->ids + at, ids, (size_t)count * sizeof *ids);
     memcpy(loader->learned + at, learned, (size_t)count);
     loader->starts[++loader->count] = at + count;
-    add_to_fingerprint(loader, loader->count - 1);
+}
+
+void loader_drop_half(struct loader *loader)
+{
+    loader->count -= loader->count % (size_t)documents_each(&loader->settings);
 }
 
 // --- ranks -------------------------------------------------------------------
@@ -101,41 +102,59 @@ enum err loader_gather(struct loader *loader, struct group *group)
     loader->starts = ARENA_NEW(loader->arena, int64_t, count + 1);
     loader->ids = ids;
     loader->learned = learned;
-    loader->fingerprint = FINGERPRINT_START;
-    for (loader->count = 0; loader->count < count; loader->count++) {
+    for (loader->count = 0; loader->count < count; loader->count++)
         loader->starts[loader->count + 1] =
             loader->starts[loader->count] + ((const int64_t *)lengths)[loader->count];
-        add_to_fingerprint(loader, loader->count);
-    }
     return OK;
 }
 
 // --- sets --------------------------------------------------------------------
 
+// The tokens of a document that can be trained on. Packing cuts an example at the end of a row;
+// each answer of a pair is cut by itself.
+static int64_t document_size(const struct loader *loader, size_t document)
+{
+    int64_t size = loader->starts[document + 1] - loader->starts[document];
+    return loader->settings.pairs && size > loader->settings.window ? loader->settings.window
+                                                                    : size;
+}
+
+// A pair needs both its answers.
+static void add_length(const struct loader *loader, struct loader_set *set, size_t first)
+{
+    int64_t labelled = 0, all = 0;
+    for (int64_t i = 0; i < documents_each(&loader->settings); i++) {
+        const uint8_t *learned = loader->learned + loader->starts[first + (size_t)i];
+        int64_t size = document_size(loader, first + (size_t)i);
+        if (!size && loader->settings.pairs)
+            return;
+        for (int64_t j = 0; j < size; j++)
+            labelled += learned[j];
+        all += size;
+    }
+    set->examples[set->lengths.count] = (uint32_t)first;
+    lengths_add(&set->lengths, all, labelled);
+}
+
 // The last examples of a seeded shuffle are held out; each set keeps the order of the data.
 static void split(struct loader *loader)
 {
-    size_t held_out = (size_t)(loader->settings.held_out * (double)loader->count);
-    uint32_t *order = ARENA_NEW(loader->arena, uint32_t, loader->count + 1);
-    uint8_t *is_held_out = ARENA_NEW(loader->arena, uint8_t, loader->count + 1);
-    for (size_t i = 0; i < loader->count; i++)
+    size_t each = (size_t)documents_each(&loader->settings), count = loader->count / each;
+    size_t held_out = (size_t)(loader->settings.held_out * (double)count);
+    uint32_t *order = ARENA_NEW(loader->arena, uint32_t, count + 1);
+    uint8_t *is_held_out = ARENA_NEW(loader->arena, uint8_t, count + 1);
+    for (size_t i = 0; i < count; i++)
         order[i] = (uint32_t)i;
-    packing_shuffle(order, loader->count, loader->settings.seed ^ 0x68656C64u);
-    for (size_t i = loader->count - held_out; i < loader->count; i++)
+    packing_shuffle(order, count, loader->settings.seed ^ 0x68656C64u);
+    for (size_t i = count - held_out; i < count; i++)
         is_held_out[order[i]] = 1;
     struct loader_set *sets[] = { &loader->train, &loader->held_out };
     for (int s = 0; s < 2; s++) {
         sets[s]->lengths.arena = loader->arena;
-        sets[s]->examples = ARENA_NEW(loader->arena, uint32_t, loader->count + 1);
+        sets[s]->examples = ARENA_NEW(loader->arena, uint32_t, count + 1);
     }
-    for (size_t i = 0; i < loader->count; i++) {
-        struct loader_set *set = sets[is_held_out[i]];
-        int64_t labelled = 0, size = loader->starts[i + 1] - loader->starts[i];
-        for (int64_t j = 0; j < size; j++)
-            labelled += loader->learned[loader->starts[i] + j];
-        set->examples[set->lengths.count] = (uint32_t)i;
-        lengths_add(&set->lengths, size, labelled);
-    }
+    for (size_t i = 0; i < count; i++)
+        add_length(loader, sets[is_held_out[i]], i * each);
 }
 
 static enum err pack(struct loader *loader, struct loader_set *set, struct arena *arena,
@@ -144,7 +163,7 @@ static enum err pack(struct loader *loader, struct loader_set *set, struct arena
     const struct packing_trainer *trainer;
     TRY(packing_trainer_find(&trainer, "native", NULL));
     struct packing_rule rule = packing_rule(trainer, BATCHING_PACKED);
-    struct packing_setup setup = { .window = loader->settings.window,
+    struct packing_setup setup = { .window = loader_row_tokens(&loader->settings),
                                    .micro_batch = loader->settings.micro_batch,
                                    .seed = seed };
     TRY(packing_plan(&set->packing, arena, &set->lengths, &rule, &setup));
@@ -155,25 +174,32 @@ static enum err pack(struct loader *loader, struct loader_set *set, struct arena
 
 // --- rows --------------------------------------------------------------------
 
-struct filling {
-    struct loader *loader;
-    const struct loader_set *set;
-    struct micro_batch *out;
+// Tokens of the data that attend to each other: a document, a part of one, or an answer of a pair.
+struct stretch {
+    int64_t first;
+    int32_t size;
 };
 
-// A document: each token predicts the next one, if that one is labelled.
-static void fill_piece(struct filling *f, const struct packing_piece *piece)
+static struct stretch stretch_of(const struct loader *loader, const struct loader_set *set,
+                                 const struct packing_piece *piece, int64_t number)
 {
-    struct loader *l = f->loader;
-    struct micro_batch *out = f->out;
-    int64_t first = l->starts[f->set->examples[piece->example]] + piece->start;
-    l->spans[out->span_count++] = (struct span){ (int32_t)out->tokens, piece->size };
-    for (int32_t i = 0; i < piece->size; i++) {
-        if (i + 1 < piece->size && l->learned[first + i + 1]) {
+    size_t document = set->examples[piece->example] + (size_t)number;
+    if (loader->settings.pairs)
+        return (struct stretch){ loader->starts[document],
+                                 (int32_t)document_size(loader, document) };
+    return (struct stretch){ loader->starts[document] + piece->start, piece->size };
+}
+
+// Each token predicts the next one, if that one is labelled.
+static void fill_stretch(struct loader *l, struct micro_batch *out, struct stretch s)
+{
+    l->spans[out->span_count++] = (struct span){ (int32_t)out->tokens, s.size };
+    for (int32_t i = 0; i < s.size; i++) {
+        if (i + 1 < s.size && l->learned[s.first + i + 1]) {
             l->rows[out->labelled] = (int32_t)out->tokens;
-            l->targets[out->labelled++] = l->ids[first + i + 1];
+            l->targets[out->labelled++] = l->ids[s.first + i + 1];
         }
-        l->batch_ids[out->tokens] = l->ids[first + i];
+        l->batch_ids[out->tokens] = l->ids[s.first + i];
         l->positions[out->tokens++] = i;
     }
 }
@@ -190,10 +216,10 @@ static void fill_batch(struct loader *loader, const struct loader_set *set, stru
                                  .spans = loader->spans,
                                  .rows = loader->rows,
                                  .targets = loader->targets };
-    struct filling filling = { loader, set, out };
     for (size_t row = first; row < end && row < packing->rows; row++)
         for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++)
-            fill_piece(&filling, &packing->pieces[i]);
+            for (int64_t j = 0; j < documents_each(&loader->settings); j++)
+                fill_stretch(loader, out, stretch_of(loader, set, &packing->pieces[i], j));
 }
 
 void loader_batch(struct loader *loader, struct micro_batch *out, int64_t index)
@@ -208,22 +234,51 @@ void loader_held_out(struct loader *loader, struct micro_batch *out, int64_t ind
 
 static int64_t piece_labelled(const struct loader *loader, const struct packing_piece *piece)
 {
-    int64_t first = loader->starts[loader->train.examples[piece->example]] + piece->start, sum = 0;
-    for (int32_t i = 1; i < piece->size; i++)
-        sum += loader->learned[first + i] != 0;
+    int64_t sum = 0;
+    for (int64_t j = 0; j < documents_each(&loader->settings); j++) {
+        struct stretch s = stretch_of(loader, &loader->train, piece, j);
+        for (int32_t i = 1; i < s.size; i++)
+            sum += loader->learned[s.first + i] != 0;
+    }
     return sum;
 }
 
-int64_t loader_labelled(const struct loader *loader, int64_t first, int64_t count)
+// The pieces of `count` micro-batches: those from .first to before .end.
+struct pieces {
+    size_t first, end;
+};
+
+static struct pieces pieces_of(const struct loader *loader, int64_t first, int64_t count)
 {
     const struct packing *packing = &loader->train.packing;
     size_t row = (size_t)(first * loader->settings.micro_batch);
     size_t end = (size_t)((first + count) * loader->settings.micro_batch);
+    if (!packing->rows)
+        return (struct pieces){ 0 };
+    row = row < packing->rows ? row : packing->rows;
+    end = end < packing->rows ? end : packing->rows;
+    return (struct pieces){ packing->starts[row], packing->starts[end] };
+}
+
+int64_t loader_labelled(const struct loader *loader, int64_t first, int64_t count)
+{
+    struct pieces pieces = pieces_of(loader, first, count);
     int64_t sum = 0;
-    for (; row < end && row < packing->rows; row++)
-        for (size_t i = packing->starts[row]; i < packing->starts[row + 1]; i++)
-            sum += piece_labelled(loader, &packing->pieces[i]);
+    for (size_t i = pieces.first; i < pieces.end; i++)
+        sum += piece_labelled(loader, &loader->train.packing.pieces[i]);
     return sum;
+}
+
+int64_t loader_losses(const struct loader *loader, int64_t first, int64_t count)
+{
+    struct pieces pieces = pieces_of(loader, first, count);
+    return loader->settings.pairs ? (int64_t)(pieces.end - pieces.first)
+                                  : loader_labelled(loader, first, count);
+}
+
+int64_t loader_losses_of(const struct loader *loader, const struct micro_batch *batch)
+{
+    return loader->settings.pairs ? batch->span_count / 2 : batch->labelled;
 }
 
 // --- epochs ------------------------------------------------------------------
@@ -272,9 +327,24 @@ enum err loader_epoch(struct loader *loader, int64_t epoch)
     return OK;
 }
 
+// FNV-1a.
+static uint64_t fingerprint_of(const struct loader *loader)
+{
+    const uint64_t prime = 0x100000001B3u;
+    uint64_t sum = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < loader->count; i++) {
+        int64_t first = loader->starts[i], end = loader->starts[i + 1];
+        for (int64_t j = first; j < end; j++)
+            sum = (sum ^ (uint64_t)loader->ids[j] ^ (uint64_t)loader->learned[j] << 32) * prime;
+        sum = (sum ^ (uint64_t)(end - first)) * prime;
+    }
+    return sum;
+}
+
 enum err loader_start(struct loader *loader)
 {
-    size_t tokens = (size_t)(loader->settings.window * loader->settings.micro_batch);
+    loader->fingerprint = fingerprint_of(loader);
+    size_t tokens = (size_t)(loader_row_tokens(&loader->settings) * loader->settings.micro_batch);
     loader->batch_ids = ARENA_NEW(loader->arena, int32_t, tokens);
     loader->positions = ARENA_NEW(loader->arena, int32_t, tokens);
     loader->rows = ARENA_NEW(loader->arena, int32_t, tokens);

@@ -17,7 +17,7 @@ enum { FILLINGS = 4, LENGTHS = 5, LABELLINGS = 3, EVALUATED = 4, SHORTEST = 8 };
 static int64_t most_tokens(const struct pilot_steps *steps)
 {
     const struct loader_settings *s = &steps->training->loader->settings;
-    return s->window * s->micro_batch;
+    return loader_row_tokens(s) * s->micro_batch;
 }
 
 void pilot_steps_init(struct pilot_steps *steps, struct arena *arena, struct training *training)
@@ -77,12 +77,13 @@ static enum err time_batch(struct pilot_steps *steps, const struct micro_batch *
 {
     struct transformer *t = steps->training->transformer;
     const struct backend *backend = t->device->backend;
+    const struct loader *loader = steps->training->loader;
     struct pilot_sample sample = sample_of(batch);
     t->trace = NULL;
     transformer_begin(t);
     TRY(backend->sync(t->device));
     double began = clock_seconds();
-    transformer_loss(t, batch, batch->labelled ? 1 / (double)batch->labelled : 1);
+    transformer_loss(t, batch, 1 / fmax(1, (double)loader_losses_of(loader, batch)));
     transformer_backward(t, batch);
     TRY(backend->sync(t->device));
     sample.seconds = clock_seconds() - began;

@@ -179,14 +179,17 @@ enum err training_resume(struct training *training, struct arena *arena)
 // cursor alone, and rank r takes every size-th of them.
 struct step_range {
     int64_t first, count, labelled;
+    double losses; // that the step averages: labelled tokens, or pairs
 };
 
 static struct step_range next_range(const struct training *training)
 {
-    struct step_range range = { training->state.micro_batch, training->settings.accumulation, 0 };
+    struct step_range range = { training->state.micro_batch, training->settings.accumulation, 0,
+                                0 };
     if (range.first + range.count > training->epoch_batches)
         range.count = training->epoch_batches - range.first;
     range.labelled = loader_labelled(training->loader, range.first, range.count);
+    range.losses = (double)loader_losses(training->loader, range.first, range.count);
     return range;
 }
 
@@ -215,7 +218,7 @@ static enum err accumulate(struct training *training, const struct step_range *r
         struct micro_batch batch;
         loader_batch(training->loader, &batch, range->first + i);
         batch.key = dropout_key(training, range->first + i);
-        transformer_loss(t, &batch, 1 / (double)range->labelled);
+        transformer_loss(t, &batch, 1 / range->losses);
         if (i + size >= range->count)
             transformer_reduce_in(t, training->group);
         transformer_backward(t, &batch);
@@ -279,6 +282,21 @@ static void move_cursor(struct training *training, const struct step_range *rang
     state->epoch++;
 }
 
+// What TRL's DPO reports beside the loss, over the pairs of all ranks.
+static enum err report_rewards(struct training *training, struct training_report *report,
+                               struct preference_sums sums)
+{
+    if (!training->loader->settings.pairs)
+        return OK;
+    double all[] = { sums.pairs, sums.chosen, sums.rejected, sums.right };
+    TRY(group_sum(training->group, all, sizeof all / sizeof *all));
+    report->reward_chosen = all[1] / all[0];
+    report->reward_rejected = all[2] / all[0];
+    report->reward_margin = report->reward_chosen - report->reward_rejected;
+    report->reward_accuracy = all[3] / all[0];
+    return OK;
+}
+
 enum err training_step(struct training *training, struct training_report *report)
 {
     struct transformer *t = training->transformer;
@@ -291,6 +309,10 @@ enum err training_step(struct training *training, struct training_report *report
     *report = (struct training_report){ .step = training->state.step + 1,
                                         .steps = training->steps,
                                         .held_out_loss = NAN,
+                                        .reward_chosen = NAN,
+                                        .reward_rejected = NAN,
+                                        .reward_margin = NAN,
+                                        .reward_accuracy = NAN,
                                         .trained_tokens = range.labelled,
                                         .rate = schedule_rate(&schedule, training->state.step) };
     t->trace = &training->trace;
@@ -307,7 +329,8 @@ enum err training_step(struct training *training, struct training_report *report
         report->communication_seconds = spent.all;
         report->waited_seconds = spent.waited;
         TRY(group_sum(training->group, &sums.loss, 1));
-        report->loss = sums.loss / (double)range.labelled;
+        report->loss = sums.loss / range.losses;
+        TRY(report_rewards(training, report, sums.preferences));
         report->norm = sqrt(sums.squared_norm);
         if (!isfinite(report->norm) || !isfinite(report->loss))
             return fail(
@@ -325,6 +348,7 @@ enum err training_step(struct training *training, struct training_report *report
     training->state.trained_tokens += range.labelled;
     training->state.processed_tokens += report->processed_tokens;
     training->state.seconds += report->seconds;
+    training->step_seconds += report->seconds;
     return training->state.micro_batch ? OK : loader_epoch(training->loader, training->state.epoch);
 }
 
@@ -344,7 +368,7 @@ enum err training_evaluate(struct training *training, double *loss)
         struct micro_batch batch;
         loader_held_out(loader, &batch, i);
         transformer_loss(t, &batch, 0);
-        sums[1] += (double)batch.labelled;
+        sums[1] += (double)loader_losses_of(loader, &batch);
     }
     if (i < (count + size - 1) / size * size)
         transformer_attend(t, false);
@@ -382,6 +406,18 @@ static enum err after_step(struct training *training, struct training_report *re
     return is_due(training->settings.save_every, training) ? save(training) : OK;
 }
 
+// What one trial took too much is missing from the time of the next.
+static void tune_between_steps(struct training *training)
+{
+    const double share = 0.2;
+    double began = clock_seconds();
+    if (!training->transformer->waits_for_tuning || training->state.step == training->steps)
+        return;
+    transformer_tune_some(training->transformer,
+                          share * training->step_seconds - training->tuning_seconds);
+    training->tuning_seconds += clock_seconds() - began;
+}
+
 // Whether any of the ranks got a signal: all of them must stop at the same step.
 static enum err all_stop(struct training *training, bool *out)
 {
@@ -407,6 +443,7 @@ enum err training_run(struct training *training)
             training->is_stopped = training->state.step < training->steps;
             return save(training);
         }
+        tune_between_steps(training);
     }
     return OK;
 }

@@ -7,10 +7,12 @@
 //     TRY(training_resume(&training, arena));   // from the newest checkpoint, if there is one
 //     TRY(training_run(&training));
 //
-// A step sums the losses of its micro-batches and divides once by their labelled tokens, over all
-// ranks: how a batch is split changes only rounding. Signals are handled between steps, after a
-// checkpoint. metrics.jsonl has one object per step. Dropout masks depend only on seed, epoch and
-// micro-batch: there is no generator state to save.
+// A step sums the losses of its micro-batches and divides once by their labelled tokens, or by
+// their pairs in preference tuning, over all ranks: how a batch is split changes only rounding.
+// Signals are handled between steps, after a checkpoint. metrics.jsonl has one object per step.
+// Dropout masks depend only on seed, epoch and micro-batch: there is no generator state to save.
+// Products that wait for their tuning are tried between steps, for at most a fifth of the steps'
+// time: tuning that takes 10 s is spread over the first 50.
 
 #pragma once
 
@@ -41,7 +43,7 @@ struct training_settings training_default(void);
 struct training_report { // of one step
     int64_t step, steps;
     double epoch;
-    double loss;            // mean over the labelled tokens
+    double loss;            // mean over the labelled tokens, or pairs
     double held_out_loss;   // NAN: not evaluated at this step
     double rate, norm;      // learning rate; of the gradient, before clipping
     int64_t trained_tokens; // of this step, over all ranks
@@ -49,6 +51,10 @@ struct training_report { // of one step
     double seconds;                               // of this step
     double communication_seconds, waited_seconds; // see group_seconds()
     double flops;                                 // executed by this rank
+    // Of pairs, on average; NAN: there are none. The reward of an answer is what its
+    // log-probability gained over the reference's, times beta.
+    double reward_chosen, reward_rejected, reward_margin;
+    double reward_accuracy; // pairs whose chosen answer has the larger reward, as a share
 };
 
 struct training {
@@ -64,6 +70,7 @@ struct training {
                    const struct training_report *report); // may be NULL
     volatile int *stop;                                   // set by a signal; may be NULL
     int64_t epoch_batches, epoch_steps, steps;            // planned
+    double step_seconds, tuning_seconds; // of this start: in steps; between them, in trials
     struct checkpoint_state state;
     struct transformer_trace trace;
     const char *note; // of training_resume(): which checkpoints were damaged; NULL: none

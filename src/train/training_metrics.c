@@ -6,6 +6,7 @@
 #include "host/file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,7 @@
 const struct field training_metrics_fields[] = {
     FIELD(training_report, step, COUNT, "step, counted from 1"),
     FIELD(training_report, epoch, NUMBER, "epochs done, with fractions"),
-    FIELD(training_report, loss, NUMBER, "mean loss over the labelled tokens of this step"),
+    FIELD(training_report, loss, NUMBER, "mean loss over this step's labelled tokens, or pairs"),
     FIELD(training_report, held_out_loss, NUMBER,
           "mean loss on the held-out examples; null between evaluations"),
     FIELD(training_report, rate, NUMBER, "learning rate"),
@@ -27,6 +28,18 @@ const struct field training_metrics_fields[] = {
     FIELD(training_report, waited_seconds, SECONDS,
           "of these, while computation waited; the rest lay under it", .since = "0.6.0"),
     FIELD(training_report, flops, NUMBER, "floating-point operations executed by one process"),
+    { 0 },
+};
+
+const struct field training_rewards_fields[] = {
+    FIELD(training_report, reward_chosen, NUMBER,
+          "DPO: beta times what chosen answers' log-probability gained", .since = "0.8.0"),
+    FIELD(training_report, reward_rejected, NUMBER, "DPO: the same of rejected answers",
+          .since = "0.8.0"),
+    FIELD(training_report, reward_margin, NUMBER, "DPO: the first less the second",
+          .since = "0.8.0"),
+    FIELD(training_report, reward_accuracy, NUMBER,
+          "DPO: share of pairs whose chosen answer has the larger reward", .since = "0.8.0"),
     { 0 },
 };
 
@@ -52,6 +65,8 @@ enum err training_metrics_add(const char *out, const struct training_report *rep
     struct json_writer w = { .out = &line, .compact = true };
     json_open(&w, NULL, '{');
     field_write(training_metrics_fields, report, &w);
+    if (!isnan(report->reward_margin))
+        field_write(training_rewards_fields, report, &w);
     json_close(&w, '}');
     out_char(&line, '\n');
     enum err err = append(path_of(&arena, out), out_view(&line));

@@ -9,6 +9,19 @@
 
 // --- planning ----------------------------------------------------------------
 
+// Of all layers; 0: one of them attends to all tokens before.
+static int64_t widest_window(const struct decoder *d)
+{
+    int64_t widest = 0;
+    for (int64_t i = 0; i < d->model.layers; i++) {
+        int64_t window = decoder_window(d, i);
+        if (!window)
+            return 0;
+        widest = window > widest ? window : widest;
+    }
+    return widest;
+}
+
 static enum err list(struct transformer *t, struct arena *arena, struct device *device,
                      const struct transformer_setup *setup)
 {
@@ -22,7 +35,9 @@ static enum err list(struct transformer *t, struct arena *arena, struct device *
                                .heads = m->heads,
                                .kv_heads = m->kv_heads,
                                .head_size = m->head_size,
-                               .any_order = setup->any_order };
+                               .window = widest_window(t->decoder),
+                               .any_order = setup->any_order,
+                               .cap = t->decoder->attention_cap };
     t->chunk_bytes = device->chunk_bytes;
     t->attention_bytes = device->backend->attention_bytes(device, &shape, setup->compute);
     return OK;
@@ -32,6 +47,7 @@ static void plan(struct transformer *t)
 {
     blocks_init(&t->blocks);
     transformer_place(t);
+    transformer_plan_host(t);
 }
 
 enum { CHUNK_LEAST = 16 << 20, CHUNK_SHARE = 16 };
@@ -91,11 +107,16 @@ enum err transformer_init(struct transformer *t, struct arena *arena, struct dev
                             tensor_bytes(t->frequencies));
     assert(blocks_are_full(&t->blocks)); // both passes placed the same tensors
     transformer_clear(t);                // also the gaps between tensors, which stay zero
-    return OK;
+    enum err err = transformer_offload_init(t);
+    if (err)
+        blocks_release(&t->blocks, device);
+    return err;
 }
 
 void transformer_release(struct transformer *t)
 {
+    if (t->device)
+        transformer_offload_release(t);
     if (t->device)
         blocks_release(&t->blocks, t->device);
 }
@@ -118,12 +139,6 @@ void transformer_note(struct transformer *t, const char *name, double flops)
     trace->items[i].count++;
 }
 
-static double head_flops(const struct transformer *t, int64_t rows)
-{
-    return 2.0 * (double)rows * (double)t->decoder->model.width *
-           (double)t->decoder->model.vocabulary;
-}
-
 // Head and loss of a chunk of labelled rows, and at once their gradients, while the logits exist.
 static void score_rows(struct transformer *t, int64_t first, int64_t rows, double scale)
 {
@@ -131,9 +146,8 @@ static void score_rows(struct transformer *t, int64_t first, int64_t rows, doubl
     struct transformer_scratch *s = &t->scratch;
     struct tensor picked = tensor_rows(s->picked, first, rows);
     struct tensor logits = tensor_rows(s->logits, 0, rows);
-    t->phase = STEP_FORWARD;
-    transformer_note(t, "head", head_flops(t, rows));
-    backend->matmul_nt(t->device, logits, picked, t->head->value, 1, 0);
+    t->phase = transformer_forward_phase(t);
+    transformer_head(t, logits, picked);
     transformer_note(t, "loss", 0);
     struct tensor losses = tensor_rows(s->losses, first, rows);
     if (t->decoder->logit_cap > 0)
@@ -145,13 +159,7 @@ static void score_rows(struct transformer *t, int64_t first, int64_t rows, doubl
         return;
     t->phase = STEP_BACKWARD;
     transformer_note(t, "loss", 0);
-    transformer_note(t, "head", head_flops(t, rows));
-    backend->matmul_nn(t->device, tensor_rows(s->dpicked, first, rows), logits, t->head->value, 1,
-                       0);
-    if (t->head->gradient.at) {
-        transformer_note(t, "head", head_flops(t, rows));
-        backend->matmul_tn(t->device, t->head->gradient, logits, picked, 1, 1);
-    }
+    transformer_head_backward(t, tensor_rows(s->dpicked, first, rows), logits, picked);
 }
 
 void transformer_clear(struct transformer *t)
@@ -177,12 +185,11 @@ void transformer_begin(struct transformer *t)
     t->is_fresh = true;
     backend->zero(t->device, t->loss);
     backend->zero(t->device, t->squared_norm);
+    t->preferences = (struct preference_sums){ 0 };
 }
 
-void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale)
+void transformer_score(struct transformer *t, const struct micro_batch *batch, double scale)
 {
-    assert(batch->tokens <= t->setup.tokens && batch->labelled <= t->setup.labelled);
-    assert(!scale || !t->setup.only_forward);
     const struct backend *backend = t->device->backend;
     transformer_run_forward(t, batch);
     if (!batch->labelled)
@@ -195,7 +202,20 @@ void transformer_loss(struct transformer *t, const struct micro_batch *batch, do
         int64_t left = batch->labelled - first;
         score_rows(t, first, left < t->scratch.logits.rows ? left : t->scratch.logits.rows, scale);
     }
-    backend->sum(t->device, t->loss, tensor_rows(t->scratch.losses, 0, batch->labelled));
+}
+
+void transformer_loss(struct transformer *t, const struct micro_batch *batch, double scale)
+{
+    assert(batch->tokens <= t->setup.tokens && batch->labelled <= t->setup.labelled);
+    assert(!scale || !t->setup.only_forward);
+    if (t->setup.beta > 0) {
+        transformer_prefer(t, batch, scale);
+        return;
+    }
+    transformer_score(t, batch, scale);
+    if (batch->labelled)
+        t->device->backend->sum(t->device, t->loss,
+                                tensor_rows(t->scratch.losses, 0, batch->labelled));
 }
 
 void transformer_backward(struct transformer *t, const struct micro_batch *batch)
@@ -228,10 +248,12 @@ void transformer_clip(struct transformer *t, double limit)
 enum err transformer_sums(struct transformer *t, struct transformer_sums *out)
 {
     const struct backend *backend = t->device->backend;
-    *out = (struct transformer_sums){ 0 };
+    *out = (struct transformer_sums){ .preferences = t->preferences };
     backend->download(t->device, &out->loss, t->loss.at, sizeof out->loss);
     backend->download(t->device, &out->squared_norm, t->squared_norm.at, sizeof out->squared_norm);
-    return backend->sync(t->device);
+    enum err err = backend->sync(t->device);
+    out->loss += t->preferences.loss; // one of the two is zero
+    return err;
 }
 
 void transformer_logits(struct transformer *t, const struct micro_batch *batch, double *out)
@@ -244,7 +266,7 @@ void transformer_logits(struct transformer *t, const struct micro_batch *batch, 
     struct arena scratch = { 0 };
     host.at = arena_alloc(&scratch, (size_t)tensor_bytes(logits));
     for (int64_t i = 0; i < batch->labelled; i++) {
-        backend->matmul_nt(t->device, logits, tensor_rows(picked, i, 1), t->head->value, 1, 0);
+        transformer_head(t, logits, tensor_rows(picked, i, 1));
         backend->download(t->device, host.at, logits.at, tensor_bytes(logits));
         tensor_load(out + i * logits.columns, host, 0, 0, logits.columns);
         for (int64_t j = 0; t->decoder->logit_cap > 0 && j < logits.columns; j++)

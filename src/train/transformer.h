@@ -15,7 +15,8 @@
 // the targeted linears, over a frozen base in the compute type (LoRA), fp8 or NF4 (QLoRA). Each
 // layer has a level of recomputation that says what is kept from forward to backward; what is not
 // kept shares one place with all other layers and is recomputed by the same calls, so that every
-// level gives the same bits.
+// level gives the same bits. The input of a frozen linear without adapters is neither kept nor
+// recomputed: its gradient needs the weights alone.
 //
 // Linears that read the same input are one matrix product, a projection. Its adapters are part of
 // the product: the weights are the stacked block [W B; A 0], which transformer_place.c draws.
@@ -28,6 +29,7 @@
 #include "train/decoder.h"
 #include "train/group/group.h"
 #include "train/nf4.h"
+#include "train/preference.h"
 
 enum recompute {
     RECOMPUTE_NONE,
@@ -49,11 +51,13 @@ struct transformer_setup {
     enum recompute level;        // the lowest level of a layer
     bool has_momentum;           // of SGD
     bool only_forward;           // neither gradients nor optimizer
+    int64_t offloaded;           // layers whose activations wait in host memory for backward
     bool fp8;                    // frozen linears of the layers, and their inputs, in fp8
     bool any_order;              // of sums in attention's backward pass, see struct attention
     bool bf16_states;            // gradients and moments in bf16, and no fp32 masters
-    int rank, ranks;  // that share masters and moments, of full training; 0 or 1: not shared
-    bool shards_base; // ranks also share the frozen linears of the layers, of LoRA and QLoRA
+    int rank, ranks;             // of the group; 0 or 1: alone
+    bool shards_base; // of LoRA and QLoRA: ranks share the layers' frozen linears, and moments
+    double beta;      // of DPO: documents 2i and 2i + 1 are a pair of answers; 0: supervised tuning
 };
 
 // A weight. Trained ones have a gradient and optimizer states. The optimizer updates the master,
@@ -81,7 +85,7 @@ struct parameter_group {
     const char *label;
     struct parameter *parts[3];
     int count;
-    int64_t rows, columns; // of all parts together, with the padding of adapters
+    int64_t rows, columns; // of all parts together
     bool is_trained;
     struct projection *projection; // that these linears or adapters belong to; NULL: none
     int64_t layer;                 // that it belongs to; −1: none
@@ -123,8 +127,8 @@ struct projection {
     int64_t rank;                       // sum over its adapters, padded; 0: no adapter
     struct tensor stacked;              // [W B; A 0]; none if W is quantised
     struct tensor a, b;                 // (rank, in), (out, rank): views of stacked, or separate
-    struct tensor a_master;             // (rank, in)
-    struct tensor gradient, a_gradient; // (out, in), (rank, in); may be none
+    struct tensor a_master;             // (rank without padding, in)
+    struct tensor gradient, a_gradient; // (out, in), as a_master; may be none
     struct scaled forward, backward;    // in fp8: (out, in), (in, out)
     struct tensor z; // (T, rank): a copy of z for layers that recompute their input
 };
@@ -140,6 +144,7 @@ struct expert {
 struct mixture {
     struct expert *experts;      // E; NULL: the layer has one feed-forward network for all
     struct parameter *router;    // (E, C)
+    struct parameter *bias;      // (1, E) of the router; NULL: none
     struct routing routing;      // on the device, kept from forward to backward
     struct tensor probabilities; // (T, E)
     struct tensor weights;       // (N, 1) of the rows, which sum to their tokens
@@ -163,8 +168,12 @@ struct transformer_layer {
     struct linear linears[LINEARS];
     struct projection projections[PROJECTIONS];
     struct parameter *norms[NORMS]; // NULL: the model has none
+    struct parameter *sinks;        // (1, H) of attention; NULL: none
     enum recompute level;
     int64_t window;
+    char *kept;                  // all that it keeps for backward; NULL until it is allocated
+    int64_t kept_bytes;          //
+    char *kept_by_host;          // meanwhile, of an offloaded layer; NULL: it stays
     struct tensor input, middle; // (T, C): the residual stream before attention, and before the MLP
     struct tensor input_rms, middle_rms;  // (T, 1)
     struct tensor normed, middle_normed;  // (T, C + rank): inputs of qkv and of gate and up
@@ -197,7 +206,7 @@ struct transformer_trace {
         enum step_phase phase;
         double flops;
         int64_t count;
-    } items[96];
+    } items[128];
     int count;
 };
 
@@ -214,6 +223,7 @@ struct transformer_scratch {
     struct tensor picked, dpicked;   // (labelled, C)
     struct tensor logits;            // (chunk, V)
     struct tensor losses;            // (labelled, 1)
+    struct tensor head_z, dhead_z;   // (chunk, rank): of an adapter on the head
     struct tensor unmagnified;       // (T, widest out): outputs before their magnitudes (DoRA)
     struct tensor row_norms;         // (1, widest out)
     struct tensor unpacked;    // the largest projection, or those of some experts, dequantised
@@ -269,20 +279,26 @@ struct transformer {
     struct parameter_group *groups;
     size_t group_count, group_room;
     struct parameter *embedding, *final_norm, *head; // head may be the embedding
+    struct parameter *head_a, *head_b;               // of an adapter on the head; NULL: none
     struct transformer_shard shard;
     struct transformer_base base;
     struct transformer_layer *layers;
     struct tensor last, last_rms, hidden; // (T, C): residual stream after the layers; its norm
     struct transformer_scratch scratch;
+    char *host;                             // of offloaded layers, pinned; NULL: none
+    int64_t host_bytes;                     // planned
     struct transformer_layer common;        // tensors shared by layers that do not keep their own
     struct tensor frequencies;              // (rotations, R/2) in fp64
     struct tensor loss, squared_norm, clip; // (1, 1) in fp64: of the current step
     bool is_fresh; // first micro-batch of a step: products overwrite the gradients, later ones add
     double adapter_scale;
+    bool skips_adapters;                // in this pass: DPO's reference is the model without them
+    struct preference_sums preferences; // of the current step
     int64_t attention_bytes;
     int64_t chunk_bytes; // of logits that exist at once
     enum step_phase phase;
     struct transformer_trace *trace; // NULL: none
+    bool waits_for_tuning;           // see transformer_tune_some()
 };
 
 // Chooses levels, plans, allocates and places. ERR_DEVICE_MEMORY if even the highest level does not
@@ -313,15 +329,20 @@ bool transformer_set_nf4(struct transformer *t, struct parameter *p, const struc
 void transformer_get(struct transformer *t, struct tensor in, float *out); // to the host
 void transformer_refresh(struct transformer *t); // values from masters, after an update
 
-// Lets the device benchmark its algorithms on the products of a full micro-batch, once.
-void transformer_tune(struct transformer *t);
+// Lets the device time its algorithms on the products of a full micro-batch: now, or later by
+// transformer_tune_some(), which goes on for about so many seconds between two steps. Which
+// algorithm runs does not change the bits, so it does not matter when one is chosen. Where these
+// products were tuned before, nothing is done.
+void transformer_tune(struct transformer *t, enum tuning when);
+void transformer_tune_some(struct transformer *t, double seconds);
 
 // A step: begin, then loss and backward for each micro-batch, which are queued, then sums, which
 // waits. transformer_loss() prepares the gradient of scale · Σ losses for backward; with scale 0 it
-// prepares none.
+// prepares none. The losses are those of labelled tokens, or of pairs; pairs are waited for.
 struct transformer_sums {
-    double loss;         // Σ of the losses of labelled tokens since begin
+    double loss;         // Σ of the losses since begin
     double squared_norm; // of all gradients, set by transformer_norm()
+    struct preference_sums preferences;
 };
 void transformer_begin(struct transformer *t);
 void transformer_clear(struct transformer *t); // all gradients, for a step without a micro-batch
@@ -355,8 +376,9 @@ struct tensor transformer_gradients(const struct transformer *t); // all gradien
 // --- shared states -----------------------------------------------------------
 
 bool transformer_is_sharded(const struct transformer *t);
-struct tensor transformer_values(const struct transformer *t); // all weights as one row, if sharded
-void transformer_gather_values(struct transformer *t, struct group *group); // after an update
+// If sharded, all weights, or masters of adapters, as one row: what ranks gather after an update.
+struct tensor transformer_values(const struct transformer *t);
+void transformer_gather_values(struct transformer *t, struct group *group);
 
 // A state of a weight: its own tensor, or, if ranks share the states, where the whole state lies
 // after transformer_gather_state() and before transformer_keep_state(): the memory of the

@@ -88,8 +88,9 @@ void transformer_fetch(struct transformer *t, int64_t layer, int64_t next)
 void transformer_attend(struct transformer *t, bool backward)
 {
     int64_t layers = t->decoder->model.layers;
-    for (int64_t i = 0; i < layers; i++)
-        transformer_fetch(t, i, i + 1);
+    for (int pass = t->setup.beta > 0 ? 0 : 1; pass < 2; pass++) // DPO's reference is the first
+        for (int64_t i = 0; i < layers; i++)
+            transformer_fetch(t, i, i + 1);
     for (int64_t i = layers; backward && i-- > 0;)
         transformer_fetch(t, i, i - 1);
 }

@@ -115,16 +115,20 @@ static struct expert_matrices unpack(struct transformer *t, const struct mixture
     return block;
 }
 
-// Copies [ B; A 0] of the masters beside W.
+// Copies [ B; A 0] of the masters beside W, with zeros where ranks are padded.
 static void stack_adapters(struct transformer *t, const struct mixture *m, enum expert_linear which,
                            struct neighbours range, struct expert_matrices block)
 {
     const struct projection *p = projection_of(m, which, 0);
     const struct projection *next = projection_of(m, which, second(t));
     struct expert_matrices none = { 0 };
+    int64_t rows = p->a_master.rows;
     ops(t)->experts_cast(t->device, part_of(block, 0, p->in, p->out, p->rank), none);
-    ops(t)->experts_cast(t->device, part_of(block, p->out, 0, p->rank, p->in),
+    ops(t)->experts_cast(t->device, part_of(block, p->out, 0, rows, p->in),
                          matrices(range, p->a_master, next->a_master));
+    if (rows < p->rank)
+        ops(t)->experts_cast(t->device, part_of(block, p->out + rows, 0, p->rank - rows, p->in),
+                             none);
     for (int i = 0; i < p->count; i++) {
         const struct linear *l = p->linears[i];
         if (l->b)
@@ -155,9 +159,9 @@ void transformer_experts_refresh(struct transformer *t, const struct mixture *m)
     for (int i = 0; i < EXPERT_LINEARS; i++) {
         const struct linear *l = &m->experts[0].linears[i],
                             *next = &m->experts[second(t)].linears[i];
-        const struct parameter *ours[] = { l->weight, l->a, l->b };
-        const struct parameter *theirs[] = { next->weight, next->a, next->b };
-        for (int j = 0; j < 3; j++)
+        const struct parameter *ours[] = { l->weight, l->bias, l->a, l->b };
+        const struct parameter *theirs[] = { next->weight, next->bias, next->a, next->b };
+        for (int j = 0; j < 4; j++)
             if (ours[j] && parameter_is_copied(ours[j]))
                 ops(t)->experts_cast(t->device, matrices(all, ours[j]->value, theirs[j]->value),
                                      matrices(all, ours[j]->master, theirs[j]->master));
@@ -210,16 +214,17 @@ static void project(struct transformer *t, const struct micro_batch *batch, cons
                     enum expert_linear which, struct tensor y, struct tensor x)
 {
     const struct projection *p = projection_of(m, which, 0);
+    int64_t columns = p->in + transformer_rank(t, p);
     transformer_note_linears(t, p, x.rows);
     transformer_note_adapters(t, "adapter a", p, x.rows);
     transformer_note_adapters(t, "adapter b", p, x.rows);
     for (struct neighbours r = range_from(t, m, 0); r.count;
          r = range_from(t, m, r.first + r.count)) {
         struct expert_matrices block = blocks_of(t, m, which, r);
-        if (p->rank)
+        if (columns > p->in)
             low_rank(t, batch, m, p, block, x);
-        ops(t)->experts_nt(t->device, y, x, part_of(block, 0, 0, p->out, p->in + p->rank),
-                           &m->routing, 1, 0);
+        ops(t)->experts_nt(t->device, y, tensor_columns(x, 0, columns),
+                           part_of(block, 0, 0, p->out, columns), &m->routing, 1, 0);
     }
 }
 
@@ -243,8 +248,9 @@ static void adapter_gradients(struct transformer *t, const struct micro_batch *b
                 tensor_columns(z, l->first_z, t->setup.recipe->rank), &m->routing, 1, 1);
     }
     if (!transformer_drops(t, batch, p))
-        ops(t)->experts_tn(t->device, matrices(range, p->a_gradient, next->a_gradient), dz,
-                           tensor_columns(x, 0, p->in), &m->routing, 1, 1);
+        ops(t)->experts_tn(t->device, matrices(range, p->a_gradient, next->a_gradient),
+                           tensor_columns(dz, 0, p->a_gradient.rows), tensor_columns(x, 0, p->in),
+                           &m->routing, 1, 1);
 }
 
 // Backward through the dropout of each adapter: dA += dzᵀ x', dx += dropout(dz A). Rows of experts
@@ -307,6 +313,42 @@ static void project_backward(struct transformer *t, const struct micro_batch *ba
         tensor_columns(dy, 0, p->out), x, &m->routing, 1, t->is_fresh ? 0 : 1);
 }
 
+// --- biases of all experts ---------------------------------------------------
+
+// Of a linear of all experts: the biases, or their gradients; none where it has none.
+static struct expert_matrices biases_of(const struct transformer *t, const struct mixture *m,
+                                        enum expert_linear which, bool gradients)
+{
+    struct neighbours all = { 0, t->decoder->model.experts };
+    const struct parameter *first = m->experts[0].linears[which].bias;
+    const struct parameter *next = m->experts[second(t)].linears[which].bias;
+    if (!first || (gradients && !first->gradient.at))
+        return (struct expert_matrices){ 0 };
+    return gradients ? matrices(all, first->gradient, next->gradient)
+                     : matrices(all, first->value, next->value);
+}
+
+// The weight of a row multiplies what its expert gives, and so the bias of down.
+static void add_biases(struct transformer *t, const struct mixture *m, enum expert_linear which,
+                       struct tensor y, struct tensor weights)
+{
+    const struct linear *l = &m->experts[0].linears[which];
+    if (l->bias)
+        ops(t)->experts_bias_forward(t->device, tensor_columns(y, l->first, l->out),
+                                     biases_of(t, m, which, false), weights, &m->routing);
+}
+
+static void biases_backward(struct transformer *t, const struct mixture *m,
+                            enum expert_linear which, struct tensor dweights, struct tensor dy,
+                            struct tensor weights)
+{
+    const struct linear *l = &m->experts[0].linears[which];
+    if (l->bias)
+        ops(t)->experts_bias_backward(t->device, biases_of(t, m, which, true), dweights,
+                                      tensor_columns(dy, l->first, l->out),
+                                      biases_of(t, m, which, false), weights, &m->routing);
+}
+
 static void note_router(struct transformer *t, const struct micro_batch *batch)
 {
     const struct model *m = &t->decoder->model;
@@ -324,6 +366,8 @@ void transformer_route(struct transformer *t, const struct micro_batch *batch,
     note_router(t, batch);
     ops(t)->matmul_nt(t->device, logits, width_of(t, first_rows(l->middle_normed, batch->tokens)),
                       m->router->value, 1, 0);
+    if (m->bias)
+        ops(t)->bias_forward(t->device, logits, m->bias->value);
     transformer_note(t, "top-k", 0);
     ops(t)->route_forward(t->device, first_rows(m->probabilities, batch->tokens),
                           first_rows(m->weights, rows_of(t, batch)), &m->routing, t->scratch.load,
@@ -344,9 +388,11 @@ void transformer_experts_gate(struct transformer *t, const struct micro_batch *b
 {
     const struct mixture *m = &l->mixture;
     int64_t n = rows_of(t, batch), F = t->decoder->model.expert_width;
+    struct tensor gate_up = tensor_columns(first_rows(m->gate_up, n), 0, 2 * F);
     dispatch(t, batch, l);
-    project(t, batch, m, EXPERT_GATE, tensor_columns(first_rows(m->gate_up, n), 0, 2 * F),
-            first_rows(m->rows, n));
+    project(t, batch, m, EXPERT_GATE, gate_up, first_rows(m->rows, n));
+    add_biases(t, m, EXPERT_GATE, gate_up, (struct tensor){ 0 });
+    add_biases(t, m, EXPERT_UP, gate_up, (struct tensor){ 0 });
 }
 
 void transformer_experts_activate(struct transformer *t, const struct micro_batch *batch,
@@ -358,7 +404,7 @@ void transformer_experts_activate(struct transformer *t, const struct micro_batc
     transformer_note(t, "expert activation", 0);
     ops(t)->swiglu_forward(t->device, tensor_columns(first_rows(m->activated, n), 0, F),
                            tensor_columns(gate_up, 0, F), tensor_columns(gate_up, F, F),
-                           first_rows(m->weights, n));
+                           first_rows(m->weights, n), t->decoder->swiglu);
     if (t->phase == STEP_RECOMPUTE)
         low_rank_again(t, batch, m, EXPERT_DOWN, first_rows(m->activated, n));
 }
@@ -370,6 +416,7 @@ void transformer_experts_down(struct transformer *t, const struct micro_batch *b
     int64_t n = rows_of(t, batch);
     struct tensor out = width_of(t, first_rows(t->scratch.expert_rows, n));
     project(t, batch, m, EXPERT_DOWN, out, first_rows(m->activated, n));
+    add_biases(t, m, EXPERT_DOWN, out, first_rows(m->weights, n));
     transformer_note(t, "combine", 0);
     ops(t)->combine(t->device, first_rows(t->scratch.branch, batch->tokens), out, &m->routing);
 }
@@ -385,17 +432,12 @@ void transformer_balance(struct transformer *t, const struct micro_batch *batch,
 
 // --- backward ----------------------------------------------------------------
 
-void transformer_experts_recompute(struct transformer *t, const struct micro_batch *batch,
-                                   struct transformer_layer *l)
+void transformer_experts_rows(struct transformer *t, const struct micro_batch *batch,
+                              struct transformer_layer *l)
 {
-    if (l->level == RECOMPUTE_GATE) {
-        transformer_experts_gate(t, batch, l);
-    } else {
-        dispatch(t, batch, l);
-        low_rank_again(t, batch, &l->mixture, EXPERT_GATE,
-                       first_rows(l->mixture.rows, rows_of(t, batch)));
-    }
-    transformer_experts_activate(t, batch, l);
+    dispatch(t, batch, l);
+    low_rank_again(t, batch, &l->mixture, EXPERT_GATE,
+                   first_rows(l->mixture.rows, rows_of(t, batch)));
 }
 
 static void router_backward(struct transformer *t, const struct micro_batch *batch,
@@ -415,6 +457,8 @@ static void router_backward(struct transformer *t, const struct micro_batch *bat
         return;
     note_router(t, batch);
     ops(t)->matmul_tn(t->device, m->router->gradient, dlogits, input, 1, 1);
+    if (m->bias)
+        ops(t)->bias_backward(t->device, m->bias->gradient, dlogits);
 }
 
 void transformer_experts_backward(struct transformer *t, const struct micro_batch *batch,
@@ -425,14 +469,18 @@ void transformer_experts_backward(struct transformer *t, const struct micro_batc
     int64_t n = rows_of(t, batch), F = t->decoder->model.expert_width;
     struct tensor rows = first_rows(s->expert_rows, n), gate_up = first_rows(m->gate_up, n);
     struct tensor gate = tensor_columns(gate_up, 0, F), up = tensor_columns(gate_up, F, F);
-    struct tensor dactivated = first_rows(s->dexpert_activated, n);
+    struct tensor dactivated = first_rows(s->dexpert_activated, n), none = { 0 };
+    struct tensor weights = first_rows(m->weights, n), dweights = first_rows(s->dexpert_weights, n);
     transformer_note(t, "combine", 0);
     ops(t)->gather(t->device, width_of(t, rows), width_of(t, first_rows(s->dx, batch->tokens)),
                    m->routing.rows);
     project_backward(t, batch, m, EXPERT_DOWN, dactivated, rows, first_rows(m->activated, n));
     transformer_note(t, "expert activation", 0);
-    ops(t)->swiglu_backward(t->device, gate, up, first_rows(s->dexpert_weights, n), dactivated,
-                            gate, up, first_rows(m->weights, n));
+    ops(t)->swiglu_backward(t->device, gate, up, dweights, dactivated, gate, up, weights,
+                            t->decoder->swiglu);
+    biases_backward(t, m, EXPERT_DOWN, dweights, rows, weights);
+    biases_backward(t, m, EXPERT_GATE, none, gate_up, none);
+    biases_backward(t, m, EXPERT_UP, none, gate_up, none);
     project_backward(t, batch, m, EXPERT_GATE, width_of(t, rows), gate_up, first_rows(m->rows, n));
     transformer_note(t, "dispatch", 0);
     ops(t)->combine(t->device, first_rows(s->branch, batch->tokens), width_of(t, rows),

@@ -20,25 +20,34 @@ static enum err load_weight(struct transformer *t, const struct weights_item *it
     if (!p || tensor_count(p->value) != weights_elements(&item->slot))
         return fail(ERR_INPUT, "%s: the engine has no weight of this name and size",
                     item->slot.file_name);
-    if (!item->nf4) {
+    if (!item->nf4 && !item->stacked) {
         transformer_set(t, p, item->tensor->type, stored);
         return OK;
     }
-    if (transformer_set_nf4(t, p, item->nf4))
+    if (item->nf4 && transformer_set_nf4(t, p, item->nf4))
         return OK;
     int64_t count = weights_elements(&item->slot);
     float *values = ARENA_NEW(scratch, float, count);
-    weights_read(values, item, 0, count);
+    if (item->stacked)
+        stacked_read(values, item->stacked, stored, 0, count);
+    else
+        weights_read(values, item, 0, count);
     transformer_set(t, p, STORAGE_F32, values);
     return OK;
 }
 
-// Codes of NF4 lie beside their scales and are used where they are mapped.
+// Codes of NF4 lie beside their scales and are used where they are mapped. Of a stacked weight only
+// the expert's own bytes are read.
 static struct direct_part part_of(const struct weights *weights, const struct weights_item *item)
 {
-    struct direct_part part = { .bytes = item->tensor->bytes, .mapped = item->tensor->at };
+    const struct safetensors_tensor *tensor = item->tensor;
+    struct direct_part part = { .bytes = tensor->bytes, .mapped = weights_at(item) };
     if (!item->nf4)
-        part.path = safetensors_place(&weights->file, item->tensor, &part.offset);
+        part.path = safetensors_place(&weights->file, tensor, &part.offset);
+    if (item->stacked) {
+        part.bytes = stacked_bytes(item->stacked);
+        part.offset += (size_t)(part.mapped - tensor->at);
+    }
     return part;
 }
 
@@ -119,17 +128,31 @@ enum err transformer_save_adapter(struct transformer *t, struct arena *arena, co
                                          2,
                                          { ends[i]->value.rows, ends[i]->value.columns },
                                          values_of(t, arena, ends[i]->master) };
-    return adapter_file_write(
-        folder, arena, &config,
-        &(struct adapter_file_content){ factors, count, whole, whole_count, STORAGE_F32 });
+    return adapter_file_write(folder, arena, &config,
+                              &(struct adapter_file_content){
+                                  .factors = factors,
+                                  .factor_count = count,
+                                  .whole = whole,
+                                  .whole_count = whole_count,
+                                  .type = STORAGE_F32,
+                                  .stacked_experts = t->decoder->architecture->stacks_experts
+                                                         ? t->decoder->model.experts
+                                                         : 0,
+                              });
+}
+
+static enum err check_count(const struct parameter *p, const char *name, int64_t count)
+{
+    return count == tensor_count(p->value)
+               ? OK
+               : fail(ERR_INPUT, "%s: has %lld elements, expected %lld", name, (long long)count,
+                      (long long)tensor_count(p->value));
 }
 
 static enum err set_factor(struct transformer *t, struct parameter *p,
                            const struct safetensors_tensor *in)
 {
-    if (safetensors_elements(in) != tensor_count(p->value))
-        return fail(ERR_INPUT, "%s: has %lld elements, expected %lld", in->name,
-                    (long long)safetensors_elements(in), (long long)tensor_count(p->value));
+    TRY(check_count(p, in->name, safetensors_elements(in)));
     transformer_set(t, p, in->type, in->at);
     return OK;
 }
@@ -143,6 +166,26 @@ static enum err set_saved(struct transformer *t, const struct adapter_file *in)
             return fail(ERR_INPUT, "%s: holds %s, which this run does not train%s", in->folder,
                         in->saved[i].name, p ? "; give --trains-embeddings" : "");
         TRY(set_factor(t, p, in->saved[i].tensor));
+    }
+    return OK;
+}
+
+static enum err set_module(struct transformer *t, struct arena *arena,
+                           const struct adapter_file *in, const struct adapter_file_module *m)
+{
+    static const char *const names[] = { "A.weight", "B.weight", "magnitude_vector" };
+    const float *values[] = { adapter_file_a(arena, m), adapter_file_b(arena, m) };
+    int64_t counts[] = { in->config.rank * m->in, m->out * in->config.rank };
+    for (int i = 0; i < (m->magnitude ? 3 : 2); i++) {
+        struct parameter *p =
+            transformer_find(t, text_format(arena, "%s%s.lora_%s", prefix, m->name, names[i]));
+        if (!p)
+            return fail(ERR_INPUT, "%s: adapts %s, this run does not; give the same --targets",
+                        in->folder, m->name);
+        if (i == 2)
+            return set_factor(t, p, m->magnitude);
+        TRY(check_count(p, m->name, counts[i]));
+        transformer_set(t, p, STORAGE_F32, values[i]);
     }
     return OK;
 }
@@ -161,17 +204,9 @@ static enum err set_adapter(struct transformer *t, struct arena *arena,
             in->config.has_magnitudes ? " and DoRA" : "", (long long)t->setup.recipe->rank,
             t->adapter_scale);
     for (size_t i = 0; i < in->module_count; i++) {
-        const struct adapter_file_module *m = &in->modules[i];
-        static const char *const names[] = { "A.weight", "B.weight", "magnitude_vector" };
-        const struct safetensors_tensor *factors[] = { m->a, m->b, m->magnitude };
-        for (int j = 0; j < 3 && factors[j]; j++) {
-            struct parameter *p =
-                transformer_find(t, text_format(arena, "%s%s.lora_%s", prefix, m->name, names[j]));
-            if (!p)
-                return fail(ERR_INPUT, "%s: adapts %s, this run does not; give the same --targets",
-                            in->folder, m->name);
-            TRY(set_factor(t, p, factors[j]));
-        }
+        struct arena_mark mark = arena_mark(arena);
+        TRY(set_module(t, arena, in, &in->modules[i]));
+        arena_rewind(arena, mark);
     }
     return set_saved(t, in);
 }

@@ -26,6 +26,30 @@ static inline bool parameter_is_copied(const struct parameter *p)
 void transformer_run_forward(struct transformer *t, const struct micro_batch *batch);
 void transformer_run_backward(struct transformer *t, const struct micro_batch *batch);
 
+// Logits of rows of the final norm's output; and back: from the gradient of the logits to that of
+// the rows, and to the gradients of what is trained (transformer_head.c).
+void transformer_head(struct transformer *t, struct tensor logits, struct tensor rows);
+void transformer_head_backward(struct transformer *t, struct tensor drows, struct tensor dlogits,
+                               struct tensor rows);
+
+// The losses of labelled tokens into scratch.losses, and the gradient of scale · their sum.
+void transformer_score(struct transformer *t, const struct micro_batch *batch, double scale);
+
+// The loss of pairs (transformer_preference.c): transformer_loss() of DPO.
+enum err transformer_check_preference(const struct transformer *t);
+void transformer_prefer(struct transformer *t, const struct micro_batch *batch, double scale);
+
+// Columns of a projection's adapters in this pass.
+static inline int64_t transformer_rank(const struct transformer *t, const struct projection *p)
+{
+    return t->skips_adapters ? 0 : p->rank;
+}
+
+static inline enum step_phase transformer_forward_phase(const struct transformer *t)
+{
+    return t->skips_adapters ? STEP_WITHOUT_GRADIENTS : STEP_FORWARD;
+}
+
 // Lists the parameters and layers of a model, without memory; gives them addresses in the blocks.
 enum err transformer_list(struct transformer *t, struct arena *arena);
 void transformer_place(struct transformer *t);
@@ -38,6 +62,21 @@ void transformer_fetch(struct transformer *t, int64_t layer, int64_t next);
 // Before a weight is set: its layer gets a place that weights can be set in.
 void transformer_hold(struct transformer *t, int64_t layer); // −1: only ends the last one
 bool transformer_is_in_base(const struct transformer *t, const struct parameter_group *group);
+
+// Activations in host memory (transformer_offload.c): offloaded layers have so many places on the
+// device in turn.
+enum { TRANSFORMER_PLACES = 2 };
+
+// The number of a layer among those that are
+// offloaded; −1: it is not.
+int64_t transformer_offloaded(const struct transformer *t, int64_t layer);
+enum err transformer_offload_init(struct transformer *t); // after the layers have their addresses
+void transformer_offload_release(struct transformer *t);
+void transformer_plan_host(struct transformer *t); // host_bytes, after placing
+void transformer_before_forward(struct transformer *t, int64_t layer);
+void transformer_after_forward(struct transformer *t, int64_t layer);
+void transformer_before_backward(struct transformer *t, int64_t layer);
+void transformer_after_backward(struct transformer *t, int64_t layer);
 
 // The gradients of a piece (transformer_shard.c) are complete: the last micro-batch has passed it.
 enum { TRANSFORMER_EMBEDDING = -1 }; // beside the layers, and the number of layers for what follows
@@ -61,6 +100,10 @@ void transformer_project(struct transformer *t, const struct micro_batch *batch,
 void transformer_project_backward(struct transformer *t, const struct micro_batch *batch,
                                   struct projection *p, struct tensor dx, struct tensor dy,
                                   struct tensor x);
+
+// Whether backward reads the input of a projection: its weights or its adapters are trained. The
+// gradient of the input alone needs the weights.
+bool transformer_reads_input(const struct transformer *t, const struct projection *p);
 
 // What the trace counts of a projection: the adapters' factors apart ("adapter a", "adapter b"),
 // without the zeros of the stacked block.
@@ -111,9 +154,9 @@ void transformer_experts_down(struct transformer *t, const struct micro_batch *b
 // Values from masters, after an update.
 void transformer_experts_refresh(struct transformer *t, const struct mixture *m);
 
-// Recomputes what a layer below RECOMPUTE_BLOCK did not keep.
-void transformer_experts_recompute(struct transformer *t, const struct micro_batch *batch,
-                                   struct transformer_layer *l);
+// Recomputes the inputs of gate and up, and z beside them, where what they gave was kept.
+void transformer_experts_rows(struct transformer *t, const struct micro_batch *batch,
+                              struct transformer_layer *l);
 
 // From the gradient of the residual stream to that of middle_normed, in the branch.
 void transformer_experts_backward(struct transformer *t, const struct micro_batch *batch,

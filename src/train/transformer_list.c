@@ -109,8 +109,12 @@ static void list_expert(struct transformer *t, struct arena *arena, int64_t laye
     struct expert *expert = &t->layers[layer].mixture.experts[index];
     for (int i = 0; i < EXPERT_LINEARS; i++) {
         struct linear *linear = &expert->linears[i];
+        if (!shapes[i].name)
+            continue;
         *linear = list_linear(t, arena, layer, index, &shapes[i]);
         linear->weight->is_of_expert = true;
+        if (linear->bias)
+            linear->bias->is_of_expert = true;
         if (linear->a)
             linear->a->is_of_expert = linear->b->is_of_expert = true;
         linear->index =
@@ -121,21 +125,37 @@ static void list_expert(struct transformer *t, struct arena *arena, int64_t laye
     pad_rank(t, &expert->down);
 }
 
+static void list_router(struct transformer *t, struct arena *arena, int64_t layer,
+                        const struct model_linear *shape)
+{
+    struct mixture *mixture = &t->layers[layer].mixture;
+    const char *path = weights_path(arena, &t->decoder->model, "router", layer, -1);
+    mixture->router =
+        add(t, text_format(arena, "%s.weight", path), shape->out, shape->in, PARAMETER_NORMAL);
+    if (shape->bias)
+        mixture->bias = add(t, text_format(arena, "%s.bias", path), 1, shape->out, PARAMETER_ZERO);
+}
+
+// Where gate and up are one linear, it takes the place of the gate.
+static enum expert_linear expert_linear_of(const char *name)
+{
+    return !strcmp(name, "expert_down") ? EXPERT_DOWN
+           : !strcmp(name, "expert_up") ? EXPERT_UP
+                                        : EXPERT_GATE;
+}
+
 static void list_mixture(struct transformer *t, struct arena *arena, int64_t layer,
                          const struct model_linear *shapes, size_t count)
 {
     const struct model *m = &t->decoder->model;
     struct mixture *mixture = &t->layers[layer].mixture;
-    struct model_linear of_expert[EXPERT_LINEARS];
-    int found = 0;
+    struct model_linear of_expert[EXPERT_LINEARS] = { 0 };
     for (size_t i = 0; i < count; i++)
         if (shapes[i].role == MODEL_ROUTER)
-            mixture->router =
-                add(t, text_format(arena, "%s.weight", weights_path(arena, m, "router", layer, -1)),
-                    shapes[i].out, shapes[i].in, PARAMETER_NORMAL);
-        else if (shapes[i].role == MODEL_EXPERT && found < EXPERT_LINEARS)
-            of_expert[found++] = shapes[i];
-    assert(mixture->router && found == EXPERT_LINEARS); // gate, up, down: decoder.c checked it
+            list_router(t, arena, layer, &shapes[i]);
+        else if (shapes[i].role == MODEL_EXPERT)
+            of_expert[expert_linear_of(shapes[i].name)] = shapes[i];
+    assert(mixture->router && of_expert[EXPERT_GATE].name && of_expert[EXPERT_DOWN].name);
     mixture->experts = ARENA_NEW(arena, struct expert, m->experts);
     for (int64_t i = 0; i < m->experts; i++)
         list_expert(t, arena, layer, i, of_expert);
@@ -174,6 +194,9 @@ static void list_layer(struct transformer *t, struct arena *arena, int64_t index
         for (int j = 0; j < NORMS; j++)
             if (!strcmp(norms[i].name, norm_names[j]))
                 layer->norms[j] = add_norm(t, arena, index, norms[i].name, norms[i].size);
+    if (m->attention_sinks)
+        layer->sinks =
+            add(t, weights_path(arena, m, "sinks", index, -1), 1, m->heads, PARAMETER_ZERO);
     list_projections(t, arena, index, shapes, count);
     if (kind == MODEL_SPARSE)
         list_mixture(t, arena, index, shapes, count);
@@ -219,7 +242,6 @@ static void group_projection(struct transformer *t, const char *label, struct pr
     struct parameter_group *a = add_group(t, "adapters", p);
     for (int i = 0; i < p->count; i++)
         append(a, p->linears[i]->a);
-    a->rows = p->rank;
     for (int i = 0; i < p->count; i++)
         if (p->linears[i]->b)
             append(add_group(t, "adapters", p), p->linears[i]->b);
@@ -246,9 +268,11 @@ static void group_parameters(struct transformer *t, struct arena *arena)
         struct transformer_layer *l = &t->layers[i];
         for (int j = 0; j < NORMS; j++)
             group_single(t, "norms", l->norms[j]);
+        group_single(t, "sinks", l->sinks);
         for (int j = 0; j < PROJECTIONS; j++)
             group_projection(t, "linears", &l->projections[j]);
         group_single(t, "router", l->mixture.router);
+        group_single(t, "router", l->mixture.bias);
         for (int64_t j = 0; l->mixture.experts && j < t->decoder->model.experts; j++) {
             group_projection(t, "experts", &l->mixture.experts[j].gate);
             group_projection(t, "experts", &l->mixture.experts[j].down);
@@ -259,6 +283,8 @@ static void group_parameters(struct transformer *t, struct arena *arena)
     group_single(t, "norms", t->final_norm);
     if (t->head != t->embedding)
         group_single(t, "head", t->head);
+    group_single(t, "adapters", t->head_a);
+    group_single(t, "adapters", t->head_b);
     for (size_t i = 0; i < t->group_count; i++)
         t->groups[i].is_trained = !t->setup.only_forward && is_trained(t, t->groups[i].parts[0]);
 }
@@ -291,21 +317,46 @@ static enum err check_dora(const struct transformer *t)
                                                         : NULL;
     if (s->recipe->dora && with)
         return fail(ERR_USAGE, "--dora does not go together with %s", with);
-    if (s->recipe->dora && !t->device->backend->row_norms)
-        return fail(ERR_UNAVAILABLE, "the engine trains DoRA only on the CPU so far: --device cpu");
     return OK;
+}
+
+static bool targets_experts(const struct transformer *t)
+{
+    struct model_linear shapes[MODEL_LINEARS];
+    size_t count = model_linears(&t->decoder->model, MODEL_SPARSE, shapes);
+    for (size_t i = 0; i < count; i++)
+        if (shapes[i].role == MODEL_EXPERT && recipe_targets(t->setup.recipe, &shapes[i]))
+            return true;
+    return false;
+}
+
+static bool adapts_head(const struct transformer *t)
+{
+    struct model_linear head = model_head(&t->decoder->model);
+    return t->setup.recipe->method != RECIPE_FULL && recipe_targets(t->setup.recipe, &head);
+}
+
+static enum err check_head(const struct transformer *t)
+{
+    const struct transformer_setup *s = &t->setup;
+    const char *with = s->recipe->trains_embeddings ? "--trains-embeddings, which trains it whole"
+                       : s->recipe->dora            ? "--dora"
+                       : s->recipe->dropout > 0     ? "--dropout"
+                       : s->beta > 0                ? "--objective dpo"
+                                                    : NULL;
+    if (!adapts_head(t))
+        return OK;
+    if (t->decoder->model.tied_embeddings)
+        return fail(ERR_USAGE, "the head of this model is its embedding, and takes no adapter of "
+                               "its own; leave head out of --targets");
+    return with ? fail(ERR_USAGE, "an adapter on the head does not go together with %s", with) : OK;
 }
 
 static enum err check(const struct transformer *t)
 {
     const struct transformer_setup *s = &t->setup;
-    struct model_linear head = model_head(&t->decoder->model);
     bool full = s->recipe->method == RECIPE_FULL;
-    if (!full && recipe_targets(s->recipe, &head))
-        return fail(
-            ERR_USAGE,
-            "the engine trains no adapter on the head; leave head out of --targets, or train "
-            "it whole with --trains-embeddings");
+    TRY(check_head(t));
     if (!full && s->recipe->trains_embeddings && t->decoder->model.tied_embeddings)
         return fail(ERR_USAGE,
                     "--trains-embeddings needs a head of its own, and that of this model is its "
@@ -314,21 +365,23 @@ static enum err check(const struct transformer *t)
     if (!full && t->decoder->model.experts && recipe_targets(s->recipe, &router))
         return fail(ERR_USAGE,
                     "the engine trains no adapter on a router; leave it out of --targets");
+    if (!full && t->decoder->architecture->stacks_experts && s->recipe->dropout > 0 &&
+        targets_experts(t))
+        return fail(ERR_USAGE,
+                    "%s: PEFT's adapters on experts that files hold as one tensor have no dropout; "
+                    "give --dropout 0, or --targets attention",
+                    t->decoder->architecture->type);
     if (t->decoder->model.experts && s->fp8)
         return fail(ERR_UNAVAILABLE,
                     "%s: has experts, for which the engine has no fp8 products: --precision bf16",
                     t->decoder->architecture->type);
-    const char *beyond = decoder_beyond_llama(t->decoder);
-    if (beyond && t->device->backend->only_llama)
-        return fail(ERR_UNAVAILABLE,
-                    "%s: has %s, which the engine trains only on the CPU so far: --device cpu",
-                    t->decoder->architecture->type, beyond);
     if (s->bf16_states && (!full || s->compute != DTYPE_BF16))
         return fail(ERR_USAGE,
                     "--states bf16 needs --method full and --precision bf16; adapters are "
                     "small and keep fp32 masters");
     if (s->fp8 && (s->recipe->method != RECIPE_LORA || s->compute != DTYPE_BF16))
         return fail(ERR_USAGE, "--precision fp8 needs --method lora: it is for the frozen base");
+    TRY(transformer_check_preference(t));
     return check_dora(t);
 }
 
@@ -338,10 +391,10 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
     const struct recipe *recipe = t->setup.recipe;
     TRY(check(t));
     t->parameter_room =
-        (size_t)(m->layers * (1 + NORMS + 5 * LINEARS + 3 * EXPERT_LINEARS * m->experts) + 3);
+        (size_t)(m->layers * (3 + NORMS + 5 * LINEARS + 4 * EXPERT_LINEARS * m->experts) + 5);
     t->parameters = ARENA_NEW(arena, struct parameter, t->parameter_room);
     t->layers = ARENA_NEW(arena, struct transformer_layer, m->layers);
-    t->shard.piece_count = m->layers + 2;
+    t->shard.piece_count = transformer_shares_base(t) ? 1 : m->layers + 2;
     t->shard.pieces = ARENA_NEW(arena, struct transformer_piece, t->shard.piece_count);
     t->embedding = add(t, "model.embed_tokens.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
     for (int64_t i = 0; i < m->layers; i++)
@@ -350,6 +403,12 @@ enum err transformer_list(struct transformer *t, struct arena *arena)
     t->head = m->tied_embeddings
                   ? t->embedding
                   : add(t, "lm_head.weight", m->vocabulary, m->width, PARAMETER_NORMAL);
+    if (adapts_head(t)) {
+        t->head_a = add_adapter(t, "base_model.model.lm_head.lora_A.weight", recipe->rank, m->width,
+                                PARAMETER_KAIMING);
+        t->head_b = add_adapter(t, "base_model.model.lm_head.lora_B.weight", m->vocabulary,
+                                recipe->rank, PARAMETER_ZERO);
+    }
     group_parameters(t, arena);
     struct adapter_file_config adapters = transformer_adapter_config(recipe);
     t->adapter_scale = recipe->rank > 0 ? adapter_file_scale(&adapters) : 1;

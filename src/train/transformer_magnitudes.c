@@ -14,11 +14,17 @@ static struct tensor part_of(struct tensor tensor, int64_t row, int64_t column, 
     return tensor_columns(tensor_rows(tensor, row, rows), column, columns);
 }
 
+static void note(struct transformer *t, int64_t rows, int64_t columns, int64_t depth)
+{
+    transformer_note(t, "magnitudes", 2.0 * (double)rows * (double)columns * (double)depth);
+}
+
 // ‖W + s B A‖ of the rows of a linear, (1, out), from its projection's stacked block.
 static void row_norms(struct transformer *t, const struct projection *p, const struct linear *l,
                       struct tensor block, struct tensor out)
 {
     int64_t rank = t->setup.recipe->rank;
+    note(t, l->out, p->in, rank);
     ops(t)->row_norms(t->device, out, part_of(block, l->first, 0, l->out, p->in),
                       part_of(block, l->first, p->in + l->first_z, l->out, rank),
                       part_of(block, p->out + l->first_z, 0, rank, p->in), t->adapter_scale);
@@ -53,11 +59,13 @@ void transformer_magnify_backward(struct transformer *t, const struct projection
     ops(t)->matmul_nt(t->device, y, z, part_of(block, 0, p->in, p->out, p->rank), 1, 1);
     for (int i = 0; i < p->count; i++) {
         const struct linear *l = p->linears[i];
-        if (l->magnitude)
-            ops(t)->magnify_backward(t->device, l->magnitude->gradient,
-                                     tensor_columns(dy, l->first, l->out),
-                                     tensor_columns(y, l->first, l->out), l->magnitude->master,
-                                     norms_of(t, p, l, block));
+        if (!l->magnitude)
+            continue;
+        note(t, x.rows, l->out, p->in);
+        note(t, x.rows, l->out, t->setup.recipe->rank);
+        ops(t)->magnify_backward(
+            t->device, l->magnitude->gradient, tensor_columns(dy, l->first, l->out),
+            tensor_columns(y, l->first, l->out), l->magnitude->master, norms_of(t, p, l, block));
     }
 }
 

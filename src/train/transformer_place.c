@@ -25,8 +25,10 @@
 // So tensors that hold an input have in + rank columns, and gradients of an output out + rank. B is
 // zero outside of its diagonal blocks: memory starts as zeros, and only the blocks are written.
 // Where W is quantised the block is assembled in the workspace for each product (NF4), or its parts
-// are multiplied separately (fp8).
+// are multiplied separately (fp8). Only what products read is padded: masters, gradients and
+// moments of A have the rows of its adapters alone.
 
+#include "train/mxfp4.h"
 #include "train/transformer_internal.h"
 
 #include <assert.h>
@@ -36,6 +38,11 @@ enum { HEAD_ROWS_LEAST = 64, HEAD_ROWS_STEP = 128 };
 static enum dtype exact_type(const struct transformer *t)
 {
     return t->setup.compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+}
+
+static enum dtype state_type(const struct transformer *t) // of gradients and moments
+{
+    return t->setup.bf16_states ? DTYPE_BF16 : exact_type(t);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -70,6 +77,16 @@ static void *take(struct transformer *t, struct layer_bytes *layer, enum blocks_
     char *at = layer->at ? layer->at + layer->used : NULL;
     layer->used += (bytes + BLOCKS_ALIGNMENT - 1) / BLOCKS_ALIGNMENT * BLOCKS_ALIGNMENT;
     return at;
+}
+
+// Two codes per byte, and a power of two per 32 weights.
+static void place_mxfp4(struct transformer *t, struct parameter *p, struct layer_bytes *layer)
+{
+    int64_t count = tensor_count(p->value);
+    p->quantized = (struct quantized){ .is_mxfp4 = true, .block = MXFP4_BLOCK };
+    p->quantized.codes = take(t, layer, BLOCKS_WEIGHTS, "linears, 4-bit", (count + 1) / 2);
+    p->quantized.nested_codes =
+        take(t, layer, BLOCKS_WEIGHTS, "scales of 4-bit", (count + MXFP4_BLOCK - 1) / MXFP4_BLOCK);
 }
 
 // Two codes per byte; a scale byte per 64 weights; 4 bytes per 256 scales; 256 levels; an offset.
@@ -111,14 +128,14 @@ static void check_stacking(const struct transformer *t, const struct projection 
     assert(rows == p->out && columns <= p->rank && p->rank % t->device->padding == 0);
 }
 
-// A weight, or its gradient. If ranks share the states, every one of them begins at a multiple of
-// GROUP_ALIGNMENT elements, whatever its type: the same range of elements is then the same part of
-// the values and of the gradients.
+// A weight, or its gradient. What several ranks train begins at a multiple of GROUP_ALIGNMENT
+// elements, whatever its type: a rank's part of all elements is then the same range of the values
+// and of the gradients, and the same whether ranks share states or not.
 static struct tensor place_aligned(struct transformer *t, enum blocks_kind kind, const char *name,
                                    enum dtype type, int64_t rows, int64_t columns)
 {
     struct tensor tensor = tensor_of(NULL, type, rows, columns);
-    int64_t each = transformer_is_sharded(t) ? GROUP_ALIGNMENT : 1;
+    int64_t each = t->setup.ranks > 1 && kind != BLOCKS_WEIGHTS ? GROUP_ALIGNMENT : 1;
     int64_t elements = (rows * columns + each - 1) / each * each;
     tensor.at = blocks_take(&t->blocks, kind, name, elements * dtype_bytes(type));
     return tensor;
@@ -133,8 +150,9 @@ static void place_linears(struct transformer *t, const struct parameter_group *g
     enum dtype type = t->setup.compute;
     check_stacking(t, p);
     if (t->setup.recipe->method == RECIPE_QLORA) {
+        bool mxfp4 = group->parts[0]->is_of_expert && t->decoder->architecture->stacks_experts;
         for (int i = 0; i < group->count; i++)
-            place_quantized(t, group->parts[i], layer);
+            (mxfp4 ? place_mxfp4 : place_quantized)(t, group->parts[i], layer);
         return;
     }
     if (t->setup.fp8) {
@@ -179,7 +197,7 @@ static void place_adapters(struct transformer *t, const struct parameter_group *
 static void place_values(struct transformer *t, const struct parameter_group *group)
 {
     struct parameter *p = group->parts[0];
-    if (is_adapter(group))
+    if (group->projection && is_adapter(group))
         place_adapters(t, group);
     else if (group->projection)
         place_linears(t, group, NULL);
@@ -202,19 +220,20 @@ static bool has_separate_masters(const struct transformer *t, const struct param
 static void place_masters(struct transformer *t, struct parameter_group *group)
 {
     bool separate = has_separate_masters(t, group);
-    if ((!group->is_trained && !is_adapter(group)) || (separate && transformer_is_sharded(t)))
+    bool shared = separate && !is_adapter(group) && transformer_is_sharded(t);
+    if ((!group->is_trained && !is_adapter(group)) || shared)
         return;
     if (separate)
         group->master = place_group(t, BLOCKS_TRAINABLES, "masters", exact_type(t), group);
     else
         group->master = group->projection ? group->projection->stacked : group->parts[0]->value;
-    if (is_first_factor(group))
+    if (group->projection && is_first_factor(group))
         group->projection->a_master = group->master;
 }
 
 static void place_states(struct transformer *t, struct parameter_group *group)
 {
-    enum dtype type = t->setup.bf16_states ? DTYPE_BF16 : exact_type(t);
+    enum dtype type = state_type(t);
     bool adam = t->setup.recipe->optimizer == RECIPE_ADAMW;
     if (!group->is_trained)
         return;
@@ -232,8 +251,7 @@ static void place_second_moments(struct transformer *t, struct parameter_group *
 {
     if (group->is_trained && t->setup.recipe->optimizer == RECIPE_ADAMW &&
         !transformer_is_sharded(t))
-        group->v = place_group(t, BLOCKS_OPTIMIZER, "second moments",
-                               t->setup.bf16_states ? DTYPE_BF16 : exact_type(t), group);
+        group->v = place_group(t, BLOCKS_OPTIMIZER, "second moments", state_type(t), group);
 }
 
 // Cuts the row of all gradients into pieces, and each piece into parts of the ranks; returns how
@@ -246,7 +264,7 @@ static int64_t cut_pieces(struct transformer *t)
         shard->pieces[i].count = 0;
     for (size_t i = 0; i < t->group_count; i++) {
         const struct parameter_group *group = &t->groups[i];
-        int64_t index = group->layer >= 0 ? group->layer + 1 : i ? last : 0;
+        int64_t index = group->layer >= 0 && last ? group->layer + 1 : i ? last : 0;
         int64_t count = tensor_count(group->gradient) + GROUP_ALIGNMENT - 1;
         shard->pieces[index].count += count / GROUP_ALIGNMENT * GROUP_ALIGNMENT;
     }
@@ -259,7 +277,7 @@ static int64_t cut_pieces(struct transformer *t)
         end += piece->count;
         kept += piece->own.count;
     }
-    assert(end * dtype_bytes(t->groups[0].gradient.dtype) == t->blocks.used[BLOCKS_GRADIENTS]);
+    assert(end * dtype_bytes(state_type(t)) == t->blocks.used[BLOCKS_GRADIENTS]);
     return kept;
 }
 
@@ -268,11 +286,12 @@ static int64_t cut_pieces(struct transformer *t)
 static void place_shard(struct transformer *t)
 {
     struct transformer_shard *shard = &t->shard;
-    enum dtype type = t->setup.bf16_states ? DTYPE_BF16 : exact_type(t);
+    enum dtype type = state_type(t);
     bool adam = t->setup.recipe->optimizer == RECIPE_ADAMW;
-    bool separate = has_separate_masters(t, &t->groups[0]);
+    bool full = t->setup.recipe->method == RECIPE_FULL;
+    bool separate = full && has_separate_masters(t, &t->groups[0]);
     int64_t count = cut_pieces(t);
-    assert(t->blocks.used[BLOCKS_TRAINABLES] / dtype_bytes(t->setup.compute) ==
+    assert(t->blocks.used[BLOCKS_TRAINABLES] / dtype_bytes(full ? t->setup.compute : type) ==
            t->blocks.used[BLOCKS_GRADIENTS] / dtype_bytes(type));
     if (separate)
         shard->states[TRANSFORMER_MASTER] =
@@ -439,18 +458,20 @@ static void place_mixture(struct transformer *t, struct transformer_layer *l)
     int64_t gate_rank = m->experts[0].gate.rank, down_rank = m->experts[0].down.rank;
     bool trains = !t->setup.only_forward, norms = trains && l->level < RECOMPUTE_NORMS;
     bool gate = trains && l->level < RECOMPUTE_GATE;
+    bool rows = norms && transformer_reads_input(t, &m->experts[0].gate);
+    bool activated = norms && transformer_reads_input(t, &m->experts[0].down);
     place_routing(t, m);
     place_slot(t, trains,
                (struct slot){ &m->probabilities, &c->probabilities, "expert probabilities", exact,
                               t->setup.tokens, model->experts });
     place_slot(t, trains, (struct slot){ &m->weights, &c->weights, "expert weights", exact, N, 1 });
     place_slot(
-        t, norms,
+        t, rows,
         (struct slot){ &m->rows, &c->rows, "expert inputs", type, N, model->width + gate_rank });
     place_slot(t, gate,
                (struct slot){ &m->gate_up, &c->gate_up, "expert gate and up", type, N,
                               2 * F + gate_rank });
-    place_slot(t, norms,
+    place_slot(t, activated,
                (struct slot){ &m->activated, &c->activated, "expert activations", type, N,
                               F + down_rank });
 }
@@ -469,6 +490,10 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
     bool gate = trains && l->level < RECOMPUTE_GATE;
     bool projections = trains && l->level < RECOMPUTE_PROJECTIONS;
     bool block = trains && l->level < RECOMPUTE_BLOCK;
+    bool normed = norms && transformer_reads_input(t, &p[PROJECTION_QKV]);
+    // Of a mixture, which has no such projection: the input of a router that full training trains.
+    bool middle_normed = norms && transformer_reads_input(t, &p[PROJECTION_GATE]);
+    bool activated = norms && transformer_reads_input(t, &p[PROJECTION_DOWN]);
     struct {
         bool kept;
         struct slot slot;
@@ -476,9 +501,10 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
         { trains, { &l->input, &c->input, "layer inputs", type, T, C } },
         { trains, { &l->input_rms, &c->input_rms, "norm statistics", exact, T, 1 } },
         { trains, { &l->middle_rms, &c->middle_rms, "norm statistics", exact, T, 1 } },
-        { norms, { &l->normed, &c->normed, "norm outputs", type, T, to_qkv } },
-        { norms, { &l->middle_normed, &c->middle_normed, "norm outputs", type, T, to_gate } },
-        { norms, { &l->activated, &c->activated, "activations", type, T, to_down } },
+        { normed, { &l->normed, &c->normed, "norm outputs", type, T, to_qkv } },
+        { middle_normed,
+          { &l->middle_normed, &c->middle_normed, "norm outputs", type, T, to_gate } },
+        { activated, { &l->activated, &c->activated, "activations", type, T, to_down } },
         { gate,
           { &l->gate_up, &c->gate_up, "gate and up", type, T, 2 * F + p[PROJECTION_GATE].rank } },
         { projections, { &l->qkv, &c->qkv, "q, k, v", type, T, Q + 2 * K } },
@@ -507,6 +533,35 @@ static void place_layer(struct transformer *t, struct transformer_layer *l)
     place_low_rank(t, l);
 }
 
+static void place_kept(struct transformer *t, struct transformer_layer *l)
+{
+    int64_t first = t->blocks.used[BLOCKS_ACTIVATIONS];
+    place_layer(t, l);
+    l->kept = t->blocks.at[BLOCKS_ACTIVATIONS] ? t->blocks.at[BLOCKS_ACTIVATIONS] + first : NULL;
+    l->kept_bytes = t->blocks.used[BLOCKS_ACTIVATIONS] - first;
+}
+
+// Offloaded layers have two places in turn, each as large as its largest layer; the other layers
+// have one each.
+static void place_layers(struct transformer *t)
+{
+    int64_t layers = t->decoder->model.layers, *used = &t->blocks.used[BLOCKS_ACTIVATIONS];
+    for (int place = 0; place < TRANSFORMER_PLACES; place++) {
+        int64_t first = *used, end = first;
+        for (int64_t i = 0; i < layers; i++) {
+            if (transformer_offloaded(t, i) % TRANSFORMER_PLACES != place)
+                continue;
+            blocks_go_on(&t->blocks, BLOCKS_ACTIVATIONS, first);
+            place_kept(t, &t->layers[i]);
+            end = larger(end, *used);
+        }
+        blocks_go_on(&t->blocks, BLOCKS_ACTIVATIONS, end);
+    }
+    for (int64_t i = 0; i < layers; i++)
+        if (transformer_offloaded(t, i) < 0)
+            place_kept(t, &t->layers[i]);
+}
+
 // --- workspace ---------------------------------------------------------------
 
 static int64_t head_rows(const struct transformer *t)
@@ -533,7 +588,8 @@ static void place_backward(struct transformer *t)
     int64_t T = t->setup.tokens, Q = model_query_width(m), K = model_key_width(m);
     int64_t added = m->width + larger(most_rank(t, PROJECTION_O), most_rank(t, PROJECTION_DOWN));
     s->dx = work(t, "residual gradient", type, T, added);
-    if (t->layers[0].norms[NORM_MLP_OUT] || t->setup.recipe->dora)
+    if (t->layers[0].norms[NORM_MLP_OUT] || t->setup.recipe->dora ||
+        t->decoder->architecture->has_multipliers)
         s->dadded = work(t, "gradient of branches", type, T, added);
     s->dqkv = work(t, "q, k, v gradients", type, T, Q + 2 * K + most_rank(t, PROJECTION_QKV));
     s->dattended = work(t, "attention gradient", type, T, Q);
@@ -641,6 +697,10 @@ static void place_scratch(struct transformer *t)
     s->picked = work(t, "labelled rows", type, t->setup.labelled, m->width);
     s->logits = work(t, "logits", type, head_rows(t), m->vocabulary);
     s->losses = work(t, "losses", exact_type(t), larger(t->setup.labelled, 1), 1);
+    if (t->head_a)
+        s->head_z = work(t, "adapter on the head", type, head_rows(t), t->setup.recipe->rank);
+    if (t->head_a && !t->setup.only_forward)
+        s->dhead_z = work(t, "adapter on the head", type, head_rows(t), t->setup.recipe->rank);
     if (!t->setup.only_forward)
         place_backward(t);
     place_expert_scratch(t);
@@ -655,8 +715,7 @@ void transformer_place(struct transformer *t)
     enum dtype type = t->setup.compute;
     t->common = (struct transformer_layer){ 0 };
     place_weights(t);
-    for (int64_t i = 0; i < m->layers; i++)
-        place_layer(t, &t->layers[i]);
+    place_layers(t);
     t->last = blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "last residual", type, t->setup.tokens,
                             m->width);
     t->last_rms = blocks_tensor(&t->blocks, BLOCKS_ACTIVATIONS, "norm statistics", exact_type(t),

@@ -17,6 +17,11 @@ static double product_flops(int64_t rows, int64_t in, int64_t out)
     return 2.0 * (double)rows * (double)in * (double)out;
 }
 
+bool transformer_reads_input(const struct transformer *t, const struct projection *p)
+{
+    return t->setup.recipe->method == RECIPE_FULL || p->rank > 0;
+}
+
 void transformer_note_linears(struct transformer *t, const struct projection *p, int64_t rows)
 {
     for (int i = 0; i < p->count; i++)
@@ -28,7 +33,7 @@ void transformer_note_adapters(struct transformer *t, const char *name, const st
 {
     bool first = !strcmp(name, "adapter a");
     for (int i = 0; i < p->count; i++)
-        if (p->linears[i]->a)
+        if (p->linears[i]->a && !t->skips_adapters)
             transformer_note(
                 t, name,
                 product_flops(rows, first ? p->in : p->linears[i]->out, t->setup.recipe->rank));
@@ -37,7 +42,7 @@ void transformer_note_adapters(struct transformer *t, const char *name, const st
 bool transformer_drops(const struct transformer *t, const struct micro_batch *batch,
                        const struct projection *p)
 {
-    return p->rank && t->setup.recipe->dropout > 0 && batch->key;
+    return transformer_rank(t, p) && t->setup.recipe->dropout > 0 && batch->key;
 }
 
 static uint64_t dropout_key(const struct micro_batch *batch, const struct linear *linear)
@@ -107,21 +112,22 @@ void transformer_project(struct transformer *t, const struct micro_batch *batch,
                          struct projection *p, struct tensor y, struct tensor x)
 {
     struct tensor block = transformer_stacked(t, p), a = first_factors(p, block);
-    if (p->rank)
+    int64_t rank = transformer_rank(t, p);
+    if (rank)
         compute_low_rank(t, batch, p, a, x);
     transformer_note_linears(t, p, x.rows);
-    if (p->rank)
-        transformer_note_adapters(t, "adapter b", p, x.rows);
+    transformer_note_adapters(t, "adapter b", p, x.rows);
     if (block.at) {
-        ops(t)->matmul_nt(t->device, y, x, tensor_rows(block, 0, p->out), 1, 0);
+        ops(t)->matmul_nt(t->device, y, tensor_columns(x, 0, p->in + rank),
+                          tensor_columns(tensor_rows(block, 0, p->out), 0, p->in + rank), 1, 0);
     } else {
         struct scaled input = in_fp8(t, tensor_columns(x, 0, p->in));
-        if (p->rank)
-            ops(t)->matmul_nt(t->device, y, tensor_columns(x, p->in, p->rank), p->b, 1, 0);
+        if (rank)
+            ops(t)->matmul_nt(t->device, y, tensor_columns(x, p->in, rank), p->b, 1, 0);
         ops(t)->matmul_scaled(t->device, y, input.codes, input.scales, p->forward.codes,
-                              p->forward.scales, p->rank ? 1 : 0);
+                              p->forward.scales, rank ? 1 : 0);
     }
-    if (p->rank && t->setup.recipe->dora)
+    if (rank && t->setup.recipe->dora)
         transformer_magnify(t, p, block, y);
     for (int i = 0; i < p->count; i++)
         if (p->linears[i]->bias)
@@ -167,7 +173,8 @@ static void adapter_gradients(struct transformer *t, const struct micro_batch *b
                               t->adapter_scale);
     transformer_note_adapters(t, "adapter a", p, x.rows);
     if (!transformer_drops(t, batch, p))
-        ops(t)->matmul_tn(t->device, p->a_gradient, dz, tensor_columns(x, 0, p->in), 1, 1);
+        ops(t)->matmul_tn(t->device, p->a_gradient, tensor_columns(dz, 0, p->a_gradient.rows),
+                          tensor_columns(x, 0, p->in), 1, 1);
 }
 
 // dx = dy W + dz A, with dz in the last columns of dy.
@@ -321,15 +328,17 @@ static void rotate(struct transformer *t, const struct micro_batch *batch,
     rotate_documents(t, batch, l, to.qk, 1);
 }
 
-// A norm on what a layer adds to the residual stream: from `out`, where a projection left it, into
-// the branch.
-static void norm_added(struct transformer *t, const struct micro_batch *batch, const char *name,
-                       struct parameter *weight, struct tensor out, struct tensor rms)
+// The norm or the scale of what a layer adds to the residual stream, where the model has one: from
+// `out`, where a projection left it, into the branch; or in the branch.
+static void change_added(struct transformer *t, const struct micro_batch *batch, const char *name,
+                         struct parameter *weight, struct tensor out, struct tensor rms)
 {
     int64_t n = batch->tokens;
+    struct tensor branch = first_rows(t->scratch.branch, n);
     if (weight)
-        norm(t, name, weight, none(), first_rows(t->scratch.branch, n), first_rows(rms, n),
-             first_rows(out, n), none());
+        norm(t, name, weight, none(), branch, first_rows(rms, n), first_rows(out, n), none());
+    else if (t->decoder->added_scale != 1)
+        ops(t)->scale(t->device, branch, t->decoder->added_scale);
 }
 
 // What attention gave is not recomputed where it was kept.
@@ -344,15 +353,17 @@ static void attend(struct transformer *t, const struct micro_batch *batch,
     rotate(t, batch, l);
     struct heads rotated = heads_of(t, first_rows(l->rotated, n));
     if (!kept) {
+        struct tensor out = tensor_columns(attended, 0, Q), lse = first_rows(l->lse, n);
         transformer_note(t, "attention", attention_flops(t, batch, l->window));
-        ops(t)->attention_forward(t->device, tensor_columns(attended, 0, Q), first_rows(l->lse, n),
-                                  rotated.q, rotated.k, heads_of(t, qkv).v, &shape,
-                                  t->scratch.attention);
+        ops(t)->attention_forward(t->device, out, lse, rotated.q, rotated.k, heads_of(t, qkv).v,
+                                  &shape, t->scratch.attention);
+        if (l->sinks)
+            ops(t)->sink_forward(t->device, out, lse, l->sinks->value);
     }
     struct tensor out = l->norms[NORM_ATTENTION_OUT] ? l->attention_out : t->scratch.branch;
     transformer_project(t, batch, &l->projections[PROJECTION_O], first_rows(out, n), attended);
-    norm_added(t, batch, "attention_out_norm", l->norms[NORM_ATTENTION_OUT], l->attention_out,
-               l->attention_out_rms);
+    change_added(t, batch, "attention_out_norm", l->norms[NORM_ATTENTION_OUT], l->attention_out,
+                 l->attention_out_rms);
 }
 
 // --- forward -----------------------------------------------------------------
@@ -390,7 +401,7 @@ static void activate(struct transformer *t, const struct micro_batch *batch,
     if (t->decoder->architecture->activation == ACTIVATION_GELU)
         ops(t)->geglu_forward(t->device, activated, gate_, up);
     else
-        ops(t)->swiglu_forward(t->device, activated, gate_, up, none());
+        ops(t)->swiglu_forward(t->device, activated, gate_, up, none(), t->decoder->swiglu);
 }
 
 static void down(struct transformer *t, const struct micro_batch *batch,
@@ -403,7 +414,17 @@ static void down(struct transformer *t, const struct micro_batch *batch,
         transformer_project(t, batch, &l->projections[PROJECTION_DOWN],
                             first_rows(out, batch->tokens),
                             first_rows(l->activated, batch->tokens));
-    norm_added(t, batch, "mlp_out_norm", l->norms[NORM_MLP_OUT], l->mlp_out, l->mlp_out_rms);
+    change_added(t, batch, "mlp_out_norm", l->norms[NORM_MLP_OUT], l->mlp_out, l->mlp_out_rms);
+}
+
+static const struct projection *gate_of(const struct transformer_layer *l)
+{
+    return l->mixture.experts ? &l->mixture.experts[0].gate : &l->projections[PROJECTION_GATE];
+}
+
+static const struct projection *down_of(const struct transformer_layer *l)
+{
+    return l->mixture.experts ? &l->mixture.experts[0].down : &l->projections[PROJECTION_DOWN];
 }
 
 // From the layer's normalised input to its activation: everything but the down projection.
@@ -418,7 +439,8 @@ static void run_block(struct transformer *t, const struct micro_batch *batch,
     if (l->mixture.experts && t->phase != STEP_RECOMPUTE)
         transformer_route(t, batch, l);
     gate(t, batch, l);
-    activate(t, batch, l);
+    if (t->phase != STEP_RECOMPUTE || transformer_reads_input(t, down_of(l)))
+        activate(t, batch, l);
 }
 
 // Uploads the micro-batch. Uploads are queued after the operations that still read the old data.
@@ -446,7 +468,7 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
     upload_batch(t, batch);
     if (t->scratch.load.at)
         ops(t)->zero(t->device, t->scratch.load);
-    t->phase = STEP_FORWARD;
+    t->phase = transformer_forward_phase(t);
     transformer_note(t, "embedding", 0);
     ops(t)->embedding_forward(t->device, residual, t->embedding->value, t->scratch.ids);
     if (t->decoder->embedding_scale != 1)
@@ -454,10 +476,12 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
     for (int64_t i = 0; i < layers; i++) {
         struct transformer_layer *l = &t->layers[i];
         transformer_fetch(t, i, i + 1);
+        transformer_before_forward(t, i);
         norm(t, "attention_norm", l->norms[NORM_ATTENTION], first_rows(l->input, n),
              input_of(t, first_rows(l->normed, n)), first_rows(l->input_rms, n), residual, added);
         run_block(t, batch, l);
         down(t, batch, l);
+        transformer_after_forward(t, i);
         residual = first_rows(l->middle, n);
         added = branch;
     }
@@ -467,7 +491,25 @@ void transformer_run_forward(struct transformer *t, const struct micro_batch *ba
 
 // --- backward ----------------------------------------------------------------
 
-// Recomputes what the layer did not keep.
+// Recomputes what the feed-forward network of a layer did not keep and backward reads.
+static void recompute_feed_forward(struct transformer *t, const struct micro_batch *batch,
+                                   struct transformer_layer *l)
+{
+    int64_t n = batch->tokens;
+    if (l->level == RECOMPUTE_GATE || transformer_reads_input(t, gate_of(l))) {
+        norm(t, "mlp_norm", l->norms[NORM_MLP], none(),
+             input_of(t, first_rows(l->middle_normed, n)), first_rows(l->middle_rms, n),
+             first_rows(l->middle, n), none());
+        if (l->level == RECOMPUTE_GATE)
+            gate(t, batch, l);
+        else if (l->mixture.experts)
+            transformer_experts_rows(t, batch, l);
+    }
+    if (transformer_reads_input(t, down_of(l)))
+        activate(t, batch, l);
+}
+
+// Recomputes what the layer did not keep and backward reads.
 static void recompute(struct transformer *t, const struct micro_batch *batch,
                       struct transformer_layer *l)
 {
@@ -475,24 +517,17 @@ static void recompute(struct transformer *t, const struct micro_batch *batch,
     if (l->level == RECOMPUTE_NONE)
         return;
     t->phase = STEP_RECOMPUTE;
-    norm(t, "attention_norm", l->norms[NORM_ATTENTION], none(),
-         input_of(t, first_rows(l->normed, n)), first_rows(l->input_rms, n),
-         first_rows(l->input, n), none());
-    if (l->level >= RECOMPUTE_PROJECTIONS) {
+    bool whole = l->level >= RECOMPUTE_PROJECTIONS;
+    if (whole || transformer_reads_input(t, &l->projections[PROJECTION_QKV]))
+        norm(t, "attention_norm", l->norms[NORM_ATTENTION], none(),
+             input_of(t, first_rows(l->normed, n)), first_rows(l->input_rms, n),
+             first_rows(l->input, n), none());
+    if (whole) {
         run_block(t, batch, l);
     } else {
         if (l->norms[NORM_Q])
             rotate(t, batch, l);
-        norm(t, "mlp_norm", l->norms[NORM_MLP], none(),
-             input_of(t, first_rows(l->middle_normed, n)), first_rows(l->middle_rms, n),
-             first_rows(l->middle, n), none());
-        if (l->mixture.experts) {
-            transformer_experts_recompute(t, batch, l);
-        } else {
-            if (l->level == RECOMPUTE_GATE)
-                gate(t, batch, l);
-            activate(t, batch, l);
-        }
+        recompute_feed_forward(t, batch, l);
     }
     t->phase = STEP_BACKWARD;
 }
@@ -509,8 +544,8 @@ static void norm_backward(struct transformer *t, const char *name, struct parame
 }
 
 // The gradient of what a projection left, from that of the residual stream, through the norm that
-// some models have between them; with magnitudes a copy, which they change. It has room for dz in
-// its last columns.
+// some models have between them, or its scale; with magnitudes a copy, which they change. It has
+// room for dz in its last columns.
 static struct tensor added_backward(struct transformer *t, const struct micro_batch *batch,
                                     const char *name, struct parameter *weight, struct tensor out,
                                     struct tensor rms)
@@ -521,6 +556,8 @@ static struct tensor added_backward(struct transformer *t, const struct micro_ba
         return dx;
     if (!weight) {
         ops(t)->cast(t->device, input_of(t, dadded), input_of(t, dx));
+        if (t->decoder->added_scale != 1)
+            ops(t)->scale(t->device, input_of(t, dadded), t->decoder->added_scale);
         return dadded;
     }
     norm_backward(t, name, weight, input_of(t, dadded), none(), input_of(t, dx), first_rows(out, n),
@@ -546,7 +583,8 @@ static void dense_backward(struct transformer *t, const struct micro_batch *batc
     if (t->decoder->architecture->activation == ACTIVATION_GELU)
         ops(t)->geglu_backward(t->device, gate_, up, dactivated, gate_, up);
     else
-        ops(t)->swiglu_backward(t->device, gate_, up, none(), dactivated, gate_, up, none());
+        ops(t)->swiglu_backward(t->device, gate_, up, none(), dactivated, gate_, up, none(),
+                                t->decoder->swiglu);
     transformer_project_backward(t, batch, &l->projections[PROJECTION_GATE],
                                  first_rows(t->scratch.branch, n), gate_up,
                                  first_rows(l->middle_normed, n));
@@ -596,8 +634,10 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
     transformer_project_backward(t, batch, o, dattended, tensor_columns(dadded, 0, C + o->rank),
                                  attended);
     transformer_note(t, "attention", 2.5 * attention_flops(t, batch, l->window));
-    ops(t)->attention_backward(t->device, d.q, d.k, d.v, dattended, tensor_columns(attended, 0, Q),
-                               first_rows(l->lse, n), rotated.q, rotated.k,
+    struct tensor out = tensor_columns(attended, 0, Q), lse = first_rows(l->lse, n);
+    if (l->sinks && l->sinks->gradient.at)
+        ops(t)->sink_backward(t->device, l->sinks->gradient, dattended, out, lse, l->sinks->value);
+    ops(t)->attention_backward(t->device, d.q, d.k, d.v, dattended, out, lse, rotated.q, rotated.k,
                                heads_of(t, first_rows(l->qkv, n)).v, &shape, s->attention);
     rotate_backward(t, batch, l, d);
     transformer_project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
@@ -621,9 +661,11 @@ void transformer_run_backward(struct transformer *t, const struct micro_batch *b
     transformer_completed(t, t->decoder->model.layers);
     for (int64_t i = t->decoder->model.layers; i-- > 0;) {
         transformer_fetch(t, i, i - 1);
+        transformer_before_backward(t, i);
         recompute(t, batch, &t->layers[i]);
         feed_forward_backward(t, batch, &t->layers[i]);
         attention_backward(t, batch, &t->layers[i]);
+        transformer_after_backward(t, i);
         transformer_completed(t, i);
     }
     transformer_note(t, "embedding", 0);

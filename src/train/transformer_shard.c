@@ -11,6 +11,10 @@
 // and is summed while the pass goes on. Weights that are saved or loaded pass whole through the
 // gradients' memory, one state after the other: no rank needs more memory for it, and a checkpoint
 // is the same for any number of ranks.
+//
+// Adapters whose ranks share the base share their moments so, in a single piece: layers are
+// gathered in an order of their own, which sums do not disturb. Their masters are whole on every
+// rank, and are what is updated and gathered; the copies that products read are made from them.
 
 #include "train/transformer_internal.h"
 
@@ -18,13 +22,19 @@
 
 bool transformer_is_sharded(const struct transformer *t)
 {
-    return t->setup.ranks > 1 && t->setup.recipe->method == RECIPE_FULL && !t->setup.only_forward;
+    bool full = t->setup.recipe->method == RECIPE_FULL;
+    bool only_layers = !full && !t->setup.recipe->trains_embeddings && !t->head_a;
+    return t->setup.ranks > 1 && !t->setup.only_forward &&
+           (full || (only_layers && t->setup.shards_base));
 }
 
 struct tensor transformer_values(const struct transformer *t)
 {
-    return tensor_of(t->blocks.at[BLOCKS_TRAINABLES], t->setup.compute, 1,
-                     transformer_gradients(t).columns);
+    struct tensor row = transformer_gradients(t);
+    row.at = t->blocks.at[BLOCKS_TRAINABLES];
+    if (t->setup.recipe->method == RECIPE_FULL)
+        row.dtype = t->setup.compute;
+    return row;
 }
 
 struct tensor transformer_state(const struct transformer *t, const struct parameter *p,
@@ -66,8 +76,13 @@ static void gather_pieces(struct transformer *t, struct group *group, struct ten
 
 void transformer_gather_values(struct transformer *t, struct group *group)
 {
-    if (transformer_is_sharded(t))
-        gather_pieces(t, group, transformer_values(t));
+    if (!transformer_is_sharded(t))
+        return;
+    gather_pieces(t, group, transformer_values(t));
+    if (t->setup.recipe->method != RECIPE_FULL) {
+        group_order(group);
+        transformer_refresh(t);
+    }
 }
 
 void transformer_gather_state(struct transformer *t, struct group *group,
@@ -90,14 +105,18 @@ void transformer_keep_state(struct transformer *t, enum transformer_state state)
 
 void transformer_reduce_in(struct transformer *t, struct group *group)
 {
-    t->shard.reducing = transformer_is_sharded(t) ? group : NULL;
+    t->shard.reducing = transformer_is_sharded(t) && !transformer_shares_base(t) ? group : NULL;
+}
+
+static void reduce_piece(struct transformer *t, struct group *group, int64_t piece)
+{
+    group_reduce_scatter(group, of_piece(transformer_gradients(t), &t->shard.pieces[piece]));
 }
 
 void transformer_completed(struct transformer *t, int64_t layer)
 {
     if (t->shard.reducing)
-        group_reduce_scatter(t->shard.reducing,
-                             of_piece(transformer_gradients(t), &t->shard.pieces[layer + 1]));
+        reduce_piece(t, t->shard.reducing, layer + 1);
 }
 
 // A rank without a micro-batch sums the pieces in the order of the others' backward pass.
@@ -107,11 +126,8 @@ void transformer_reduce(struct transformer *t, struct group *group)
         group_all_reduce(group, transformer_gradients(t));
         return;
     }
-    if (!t->shard.reducing) {
-        t->shard.reducing = group;
-        for (int64_t layer = t->decoder->model.layers; layer >= TRANSFORMER_EMBEDDING; layer--)
-            transformer_completed(t, layer);
-    }
+    for (int64_t i = t->shard.reducing ? 0 : t->shard.piece_count; i-- > 0;)
+        reduce_piece(t, group, i);
     t->shard.reducing = NULL;
 }
 

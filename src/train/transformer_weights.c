@@ -3,9 +3,6 @@
 
 #include "train/transformer_internal.h"
 
-#include "base/checksum.h"
-#include "train/tuned.h"
-
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -145,7 +142,8 @@ void transformer_set(struct transformer *t, struct parameter *p, enum storage ty
 bool transformer_set_nf4(struct transformer *t, struct parameter *p, const struct nf4 *nf4)
 {
     const struct quantized *q = &p->quantized;
-    if (!q->codes || !nf4->nested || nf4->block != q->block || nf4->nested_block != q->nested_block)
+    if (!q->codes || q->is_mxfp4 || !nf4->nested || nf4->block != q->block ||
+        nf4->nested_block != q->nested_block)
         return false;
     int64_t blocks = nf4_blocks(nf4), nested = (blocks + nf4->nested_block - 1) / nf4->nested_block;
     hold(t, p);
@@ -238,12 +236,16 @@ void transformer_random_adapters(struct transformer *t, uint64_t seed)
 
 // --- to compute with ---------------------------------------------------------
 
-// Each linear of a projection has its own columns of z, so B is block-diagonal.
+// Each linear of a projection has its own columns of z, so B is block-diagonal. Rows of A that only
+// pad the rank are zeros.
 static void stack_adapters(struct transformer *t, const struct projection *p, struct tensor block)
 {
     struct tensor b = tensor_columns(block, p->in, p->rank);
+    int64_t rows = p->a_master.rows;
     ops(t)->zero(t->device, b);
-    ops(t)->cast(t->device, part_of(block, p->out, 0, p->rank, p->in), p->a_master);
+    ops(t)->cast(t->device, part_of(block, p->out, 0, rows, p->in), p->a_master);
+    if (rows < p->rank)
+        ops(t)->zero(t->device, part_of(block, p->out + rows, 0, p->rank - rows, p->in));
     for (int i = 0; i < p->count; i++) {
         const struct linear *l = p->linears[i];
         if (l->b)
@@ -268,59 +270,4 @@ struct tensor transformer_stacked(struct transformer *t, const struct projection
     if (p->rank)
         stack_adapters(t, p, block);
     return block;
-}
-
-// --- tuning ------------------------------------------------------------------
-
-// Whatever decides which products run: the model's shape, what is trained, and where it lies.
-static uint64_t work_of(const struct transformer *t)
-{
-    const struct transformer_setup *s = &t->setup;
-    const struct model *m = &t->decoder->model;
-    const int64_t numbers[] = {
-        m->layers,         m->width,        m->ffn_width,   m->heads,
-        m->kv_heads,       m->head_size,    m->experts,     m->vocabulary,
-        s->tokens,         s->labelled,     s->compute,     s->fp8,
-        s->level,          s->only_forward, t->chunk_bytes, s->recipe->rank,
-        s->recipe->method,
-    };
-    uint64_t sum = checksum((struct text){ (const char *)numbers, sizeof numbers }, 0);
-    sum = checksum((struct text){ (const char *)t->blocks.bytes, sizeof t->blocks.bytes }, sum);
-    const char *targets = s->recipe->targets ? s->recipe->targets : "";
-    return checksum((struct text){ targets, strlen(targets) }, sum);
-}
-
-void transformer_tune(struct transformer *t)
-{
-    if (!ops(t)->tune || tuned_recall(t->device, work_of(t)))
-        return;
-    struct arena scratch = { 0 };
-    int64_t tokens = t->setup.tokens, longest = t->setup.longest;
-    struct micro_batch batch = { .tokens = tokens, .labelled = t->setup.labelled };
-    int32_t *ids = ARENA_NEW(&scratch, int32_t, tokens);
-    int32_t *positions = ARENA_NEW(&scratch, int32_t, tokens);
-    int32_t *rows = ARENA_NEW(&scratch, int32_t, tokens);
-    struct span *spans = ARENA_NEW(&scratch, struct span, tokens);
-    for (int64_t i = 0; i < tokens; i++) {
-        ids[i] = (int32_t)(i * 7919 % t->decoder->model.vocabulary);
-        positions[i] = (int32_t)(i % longest);
-        rows[i] = (int32_t)i;
-    }
-    for (int64_t first = 0; first < tokens; first += longest)
-        spans[batch.span_count++] =
-            (struct span){ (int32_t)first,
-                           (int32_t)(tokens - first < longest ? tokens - first : longest) };
-    batch.ids = ids, batch.positions = positions, batch.spans = spans;
-    batch.rows = rows, batch.targets = ids;
-    struct transformer_trace *trace = t->trace;
-    t->trace = NULL;
-    ops(t)->tune(t->device, true);
-    transformer_loss(t, &batch, t->setup.only_forward ? 0 : 1);
-    if (!t->setup.only_forward)
-        transformer_backward(t, &batch);
-    ops(t)->tune(t->device, false);
-    tuned_keep(t->device, work_of(t));
-    transformer_begin(t);
-    t->trace = trace;
-    arena_release(&scratch);
 }

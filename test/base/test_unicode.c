@@ -161,6 +161,43 @@ TEST(clusters_hold_what_a_reader_sees_as_one_character)
     }
 }
 
+static bool is_valid_by_characters(const char *at, const char *end)
+{
+    while (at < end)
+        if (unicode_next(&at, end) >= UNICODE_BAD)
+            return false;
+    return true;
+}
+
+// Runs of ASCII, of characters of two, three and four bytes, a byte of which is changed in every
+// other text.
+TEST(valid_utf8_is_told_64_bytes_at_once_as_by_single_characters)
+{
+    static const uint32_t first[] = { 0, 0x80, 0x800, 0xD000, 0xE000, 0x10000 };
+    static const uint32_t range[] = { 0x80, 0x780, 0xC800, 0x800, 0x2000, 0x100000 };
+    struct rng rng = rng_seeded(8);
+    int valid = 0, different = 0;
+    for (int i = 0; i < 100000 / TEST_CASES_OF; i++) {
+        char text[320];
+        size_t size = 0, least = i % 4 < 2 ? 40 : 200; // blocks of 64 bytes are checked at once
+        while (size < least) {
+            size_t kind = rng_below(&rng, 6);
+            for (uint64_t run = 1 + rng_below(&rng, 8); run--;)
+                size += (size_t)unicode_put(text + size,
+                                            first[kind] + (uint32_t)rng_below(&rng, range[kind]));
+        }
+        if (i % 2) {
+            char *at = text + rng_below(&rng, size);
+            *at = rng_below(&rng, 2) ? (char)rng_below(&rng, 256)
+                                     : (char)(*at ^ (1 << rng_below(&rng, 8)));
+        }
+        bool now = unicode_valid(text, size);
+        valid += now;
+        different += now != is_valid_by_characters(text, text + size);
+    }
+    CHECK(!different && valid > 50000 / TEST_CASES_OF && valid < 80000 / TEST_CASES_OF);
+}
+
 TEST(bytes_that_are_not_utf8_become_replacement_characters_as_python_decodes_them)
 {
     static const char *const cases[][2] = {
@@ -194,4 +231,17 @@ TEST(thai_and_arabic_marks_in_order_are_in_nfc_and_others_may_not_be)
     CHECK(unicode_is_nfc(right, sizeof right - 1));
     CHECK(!unicode_is_nfc(wrong, sizeof wrong - 1));
     CHECK(!unicode_is_nfc(other, sizeof other - 1));
+}
+
+// Told without the table's search. Classes as in UnicodeData.txt.
+TEST(combining_classes_of_arabic_and_thai_are_those_of_the_standard)
+{
+    for (uint32_t code = 0x620; code < 0x653; code++)
+        CHECK(unicode_combining(code) == (code < 0x64B ? 0 : (int)(27 + code - 0x64B)));
+    for (uint32_t code = 0xE00; code < 0xE80; code++) {
+        bool below = code == 0xE38 || code == 0xE39, tone = code >= 0xE48 && code < 0xE4C;
+        CHECK(unicode_combining(code) == (below ? 103 : code == 0xE3A ? 9 : tone ? 107 : 0));
+    }
+    CHECK(unicode_combining(0x653) == 230 && unicode_combining(0x309A) == 8);
+    CHECK(unicode_combining(0x309B) == 0 && unicode_combining(0xA66F) == 230);
 }

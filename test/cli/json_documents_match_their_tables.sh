@@ -69,7 +69,9 @@ keys validation validation.json off.json
 random=$("$GPUHOURS" help train | grep -o -- --random-weights | head -1) # the small model has no weights
 write train train $random --model $model --data $rows --context 64 --held-out 0.2 --method full --max-steps 2 --quiet --json --out "$work/base"
 write adapted train --model "$work/base" --tokenizer $model --data $rows --context 64 --max-steps 2 --quiet --json --out "$work/adapter"
-keys metrics base/metrics.jsonl
+write preferred train --model "$work/base" --tokenizer $model --data test/data/plan/pairs.jsonl --objective dpo --context 512 --max-steps 1 \
+    --quiet --json --out "$work/preferred"
+keys metrics base/metrics.jsonl preferred/metrics.jsonl
 write merge merge --model "$work/base" --adapter "$work/adapter" --out "$work/merged" --json
 keys merge merge.json
 write packed pack $rows --model $model --context 64 --out "$work/packed" --json

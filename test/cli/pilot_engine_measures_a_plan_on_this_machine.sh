@@ -12,7 +12,7 @@ words() { awk 'NF > 1 && /^  [a-z]/ { print $1 }'; }
 "$GPUHOURS" $pilot --data $model/rows.jsonl --labels completion --steps 30 >"$work/said"
 echo "exit $?"
 words <"$work/said"
-keys='"kind": "pilot"|"version": 1|"stack": "native"|"model": "llama"|"gpu": "cpu"|"context": 64|"batching": "packed"'
+keys='"kind": "pilot"|"version": 1|"stack": "native"|"model": "tiny_model"|"gpu": "cpu"|"context": 64|"batching": "packed"'
 grep -cE "$keys|\"micro_batch\": 2|\"accumulation\": 2|\"parallel\": \"single\"|\"method\": \"lora\"" "$work/pilot.json"
 grep -A 8 '"fit"' "$work/pilot.json" | grep -c 'null'
 "$GPUHOURS" $pilot --profile "$work/profile.json" --steps 8 >/dev/null

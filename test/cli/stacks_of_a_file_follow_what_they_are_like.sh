@@ -17,5 +17,5 @@ echo "--- a trainer that drops the batches it cannot fill"
 "$GPUHOURS" plan example --model llama-3.2-1b --gpu h200 --stack nemo --packing on --context 512 \
     --micro-batch 64 --json | grep -E '"(padding_share|processed_tokens)"'
 echo "--- no such trainer"
-echo '{"name": "odd", "like": "hf", "trainer": "axolotel"}' > build/odd.json
-"$GPUHOURS" plan example --model llama-3.1-8b --stack build/odd.json || echo "exit status $?"
+echo '{"name": "odd", "like": "hf", "trainer": "axolotel"}' > build/odd-stack.json
+"$GPUHOURS" plan example --model llama-3.1-8b --stack build/odd-stack.json || echo "exit status $?"

@@ -10,8 +10,9 @@ screen() { # COLUMNS WORDS... : what a terminal of so many columns gets, without
     script -qec "stty cols $wide rows 40; $GPUHOURS $* 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$work/raw"
     sed "s/$escape\[[0-9;]*m//g" "$work/raw"
 }
+case $GPUHOURS in */san/* | */tsan/*) widths=80 ;; *) widths="60 80 132 200" ;; esac # sanitizers take a minute
 fits() {
-    for columns in 60 80 132 200; do
+    for columns in $widths; do
         screen $columns "$@" | sed 's/[^ -~]/x/g' | grep ".\{$((columns + 1))\}" | head -2 >"$work/long"
         [ ! -s "$work/long" ] || { echo "$* at $columns:"; cat "$work/long"; }
     done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Phi-3 with its linears in one, Gemma with its norms, windows and caps, and DoRA: trained in full, then adapters, the
+# Phi-3 with its linears in one, Gemma with its norms, windows and caps, DoRA, and an adapter on the head: trained in full, then adapters, the
 # two merged: the loss at each end is the same.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -32,6 +32,7 @@ check gemma3_text '"gemma3_text", "sliding_window": 8'
 check smollm3 '"smollm3"'
 check "llama with DoRA" '"llama"' --dora
 check "llama with its embeddings" '"llama"/; s/true/false' --trains-embeddings # and a head of its own
+check "llama with an adapter on its head" '"llama"/; s/true/false' --targets v,down,lm_head
 check "qwen2 with DoRA" '"qwen2"' --dora --targets q,down
 "$GPUHOURS" train --model "$work/base" $rows --dora --dropout 0.1 --out "$work/none" 2>&1 || echo "refused"
 "$GPUHOURS" train --model "$work/base" $rows --rank 4 --adapter "$work/adapter" --out "$work/none" 2>&1 | sed "s|$work/||" || echo "refused"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 static const struct tensor none;
+static const struct swiglu plain_gate = { .slope = 1 };
 
 static const enum dtype both[] = { DTYPE_F32, DTYPE_BF16, (enum dtype)PARITY_END };
 
@@ -56,6 +57,33 @@ static void zero(struct parity *p)
     struct tensor out = room_like(p);
     p->op->zero(p->device, out);
     parity_output_exact(p, out);
+}
+
+// To the host and back in both lanes, each of which is overwritten in between: whoever copies too
+// late, or is not waited for, gives other numbers.
+static void offload(struct parity *p)
+{
+    enum { LANES = 2 };
+    int64_t rows = p->shape->rows, columns = p->shape->columns;
+    struct tensor x[LANES];
+    void *host[LANES] = { NULL, NULL };
+    int64_t bytes = rows * columns * dtype_bytes(p->dtype);
+    for (int i = 0; i < LANES && bytes; i++) {
+        x[i] = parity_dense(p, p->dtype, rows, columns, true);
+        if (p->op->pin(p->device, &host[i], bytes))
+            return;
+        p->op->scale(p->device, x[i], 2 + i);
+        p->op->copy_out(p->device, i, host[i], x[i].at, bytes);
+        p->op->copied(p->device, i);
+        p->op->zero(p->device, x[i]);
+        p->op->copy_in(p->device, i, x[i].at, host[i], bytes);
+    }
+    for (int i = 0; i < LANES && bytes; i++) {
+        p->op->copied(p->device, i);
+        p->op->scale(p->device, x[i], 0.5);
+        parity_output(p, x[i]);
+        p->op->unpin(p->device, host[i], bytes);
+    }
 }
 
 static void cast(struct parity *p)
@@ -240,9 +268,9 @@ static void swiglu(struct parity *p)
 {
     struct tensor gate = random_like(p), up = random_like(p), out = room_like(p);
     struct tensor dout = random_like(p), dgate = room_like(p), dup = room_like(p);
-    p->op->swiglu_forward(p->device, out, gate, up, none);
-    p->op->swiglu_backward(p->device, dgate, dup, none, dout, gate, up, none);
-    p->op->swiglu_backward(p->device, gate, up, none, dout, gate, up, none); // in place
+    p->op->swiglu_forward(p->device, out, gate, up, none, plain_gate);
+    p->op->swiglu_backward(p->device, dgate, dup, none, dout, gate, up, none, plain_gate);
+    p->op->swiglu_backward(p->device, gate, up, none, dout, gate, up, none, plain_gate); // in place
     parity_output(p, out);
     parity_output(p, dgate);
     parity_output(p, dup);
@@ -250,7 +278,75 @@ static void swiglu(struct parity *p)
     parity_output(p, up);
 }
 
+static void sinks(struct parity *p)
+{
+    int64_t count = p->shape->columns / head_size(p->shape);
+    struct tensor out = random_like(p), dout = random_like(p);
+    struct tensor lse = parity_dense(p, DTYPE_F32, p->shape->rows, count, true);
+    struct tensor each = parity_dense(p, p->dtype, 1, count, true);
+    struct tensor dsinks = parity_dense(p, DTYPE_F32, 1, count, true);
+    p->op->sink_forward(p->device, out, lse, each);
+    p->op->sink_backward(p->device, dsinks, dout, out, lse, each);
+    parity_output(p, out);
+    parity_output(p, lse);
+    parity_output(p, dsinks);
+}
+
+static void geglu(struct parity *p)
+{
+    struct tensor gate = random_like(p), up = random_like(p), out = room_like(p);
+    struct tensor dout = random_like(p), dgate = room_like(p), dup = room_like(p);
+    p->op->geglu_forward(p->device, out, gate, up);
+    p->op->geglu_backward(p->device, dgate, dup, dout, gate, up);
+    p->op->geglu_backward(p->device, gate, up, dout, gate, up); // in place
+    parity_output(p, out);
+    parity_output(p, dgate);
+    parity_output(p, dup);
+    parity_output(p, gate);
+    parity_output(p, up);
+}
+
+static void scale(struct parity *p)
+{
+    struct tensor x = random_like(p);
+    p->op->scale(p->device, x, 1.7);
+    parity_output(p, x);
+}
+
+// The shape is that of the outputs; a linear of so many columns has 40 inputs and a rank of 5.
+static void magnitudes(struct parity *p)
+{
+    enum { RANK = 5, IN = 40 };
+    int64_t out = p->shape->columns;
+    struct tensor y = random_like(p), dy = random_like(p), w = parity_random(p, p->dtype, out, IN);
+    struct tensor b = parity_random(p, p->dtype, out, RANK);
+    struct tensor a = parity_random(p, p->dtype, RANK, IN);
+    struct tensor norms = parity_dense(p, DTYPE_F32, 1, out, false);
+    struct tensor m = parity_dense(p, DTYPE_F32, 1, out, true);
+    struct tensor dm = parity_dense(p, DTYPE_F32, 1, out, true);
+    p->op->zero(p->device, tensor_rows(w, 0, 1)); // a row of zeros has no direction
+    p->op->zero(p->device, tensor_rows(b, 0, 1));
+    p->op->row_norms(p->device, norms, w, b, a, 0.5);
+    parity_output(p, norms);
+    p->op->magnify_backward(p->device, dm, dy, y, m, norms);
+    p->op->magnify(p->device, y, m, norms);
+    parity_output(p, dm);
+    parity_output(p, dy);
+    parity_output(p, y);
+}
+
 // --- loss and updates --------------------------------------------------------
+
+static void capped_cross_entropy(struct parity *p)
+{
+    struct tensor logits = random_like(p);
+    struct tensor losses = parity_dense(p, DTYPE_F32, logits.rows, 1, false);
+    int32_t *targets = parity_integers(p, logits.rows, (int32_t)logits.columns);
+    p->op->scale(p->device, logits, 4);
+    p->op->capped_cross_entropy(p->device, losses, logits, targets, 1.0 / 64, 3);
+    parity_output(p, losses);
+    parity_output(p, logits);
+}
 
 static void cross_entropy(struct parity *p)
 {
@@ -263,6 +359,13 @@ static void cross_entropy(struct parity *p)
     parity_output(p, losses);
     parity_output(p, logits);
     parity_output(p, again);
+}
+
+static void weigh_rows(struct parity *p)
+{
+    struct tensor x = random_like(p), weights = parity_dense(p, DTYPE_F32, x.rows, 1, true);
+    p->op->weigh_rows(p->device, x, weights);
+    parity_output(p, x);
 }
 
 static void sums(struct parity *p)
@@ -337,8 +440,13 @@ static void nf4(struct parity *p)
     struct tensor offset = parity_dense(p, DTYPE_F32, 1, 1, false);
     struct tensor scales = parity_dense(p, DTYPE_F32, 1, blocks, true);
     struct tensor workspace = parity_dense(p, DTYPE_F32, 1, blocks, false);
-    struct quantized q = { codes.at,  NULL,      bytes.at,  tops.at,
-                           levels.at, offset.at, NF4_BLOCK, NF4_NESTED_BLOCK };
+    struct quantized q = { .codes = codes.at,
+                           .nested_codes = bytes.at,
+                           .nested = tops.at,
+                           .levels = levels.at,
+                           .offset = offset.at,
+                           .block = NF4_BLOCK,
+                           .nested_block = NF4_NESTED_BLOCK };
     p->op->quantize(p->device, &q, in, workspace.at);
     p->op->dequantize(p->device, out, &q);
     struct quantized not_nested = { .codes = codes.at, .scales = scales.at, .block = NF4_BLOCK };
@@ -376,6 +484,7 @@ const struct parity_case parity_cases[] = {
     { "zero", zero, shapes, both },
     { "cast", cast, shapes, both },
     { "fill", fill, shapes, both },
+    { "offload", offload, shapes, both },
     { "add", add, shapes, both },
     { "bias forward", bias_forward, shapes, both },
     { "bias backward", bias_backward, shapes, both },
@@ -389,7 +498,13 @@ const struct parity_case parity_cases[] = {
     { "rotary", rotary, heads, both },
     { "rotary of a part", rotary_of_a_part, heads, both },
     { "swiglu", swiglu, shapes, both },
+    { "sinks", sinks, heads, both },
+    { "geglu", geglu, shapes, both },
+    { "scale", scale, shapes, both },
+    { "magnitudes", magnitudes, shapes, both },
     { "cross entropy", cross_entropy, vocabularies, both },
+    { "cross entropy, capped", capped_cross_entropy, vocabularies, both },
+    { "weights of rows", weigh_rows, shapes, both },
     { "sum, squares, clip", sums, dense_only, both },
     { "adamw", adamw, dense_only, both },
     { "sgd", sgd, dense_only, both },

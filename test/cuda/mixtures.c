@@ -3,6 +3,7 @@
 
 #include "test/cuda/parity.h"
 
+#include "train/mxfp4.h"
 #include "train/nf4.h"
 
 #include <stdlib.h>
@@ -37,6 +38,7 @@ static const struct parity_shape products[] = {
     { "1 deep, thin", 7, 9, 0, 0 },
     { "72 deep, 130 experts", 5000, 136, 0, 0 },
     { "2048 deep, as a model's", 900, 128, 0, 64 },
+    { "200 deep, of several tiles", 400, 520, 0, 8 },
     { "64 deep, none", 0, 64, 0, 0 },
     { 0 },
 };
@@ -119,7 +121,7 @@ static void combine(struct parity *p)
     parity_output(p, out);
 }
 
-static void weighted_swiglu(struct parity *p)
+static void gated(struct parity *p, struct swiglu form)
 {
     int64_t rows = p->shape->rows, columns = p->shape->columns;
     struct tensor gate = parity_random(p, p->dtype, rows, columns);
@@ -128,12 +130,22 @@ static void weighted_swiglu(struct parity *p)
     struct tensor dout = parity_random(p, p->dtype, rows, columns);
     struct tensor weight = parity_dense(p, DTYPE_F32, rows, 1, true);
     struct tensor dweight = parity_dense(p, DTYPE_F32, rows, 1, false);
-    p->op->swiglu_forward(p->device, out, gate, up, weight);
-    p->op->swiglu_backward(p->device, gate, up, dweight, dout, gate, up, weight);
+    p->op->swiglu_forward(p->device, out, gate, up, weight, form);
+    p->op->swiglu_backward(p->device, gate, up, dweight, dout, gate, up, weight, form);
     parity_output(p, out);
     parity_output(p, gate);
     parity_output(p, up);
     parity_output(p, dweight);
+}
+
+static void weighted_swiglu(struct parity *p)
+{
+    gated(p, (struct swiglu){ .slope = 1 });
+}
+
+static void swiglu_within_limits(struct parity *p) // as of gpt-oss, with a limit that many meet
+{
+    gated(p, (struct swiglu){ .slope = 1.702, .offset = 1, .limit = 0.7 });
 }
 
 // --- products ----------------------------------------------------------------
@@ -220,6 +232,48 @@ static void experts_tn(struct parity *p)
     parity_output(p, three);
 }
 
+// What tuning chooses gives the bits of what there was before it, for this number of rows and
+// others.
+static void tuned_experts(struct parity *p)
+{
+    int64_t n = p->shape->rows, out = p->shape->columns, k = number_of(p);
+    struct routing r = counted(p);
+    struct tensor all, a = parity_random(p, p->dtype, n, k);
+    struct expert_matrices b = matrices(p, p->dtype, out, k, &all);
+    struct tensor before = parity_room(p, p->dtype, n, out), c = parity_room(p, p->dtype, n, out);
+    struct tensor sum = parity_random(p, p->dtype, n, out);
+    p->op->experts_nt(p->device, before, a, b, &r, 1, 0);
+    if (p->op->tune)
+        p->op->tune(p->device, TUNE_NOW);
+    p->op->experts_nt(p->device, c, a, b, &r, 1, 0);
+    if (p->op->tune)
+        p->op->tune(p->device, TUNE_OFF);
+    p->op->experts_nt(p->device, sum, a, b, &r, 1, 1);
+    parity_output(p, before);
+    parity_output(p, c);
+    parity_output(p, sum);
+}
+
+static void experts_bias(struct parity *p)
+{
+    int64_t n = p->shape->rows, out = p->shape->columns;
+    struct routing r = counted(p);
+    struct tensor all, dall, y = parity_random(p, p->dtype, n, out);
+    struct tensor dy = parity_random(p, p->dtype, n, out), z = parity_random(p, p->dtype, n, out);
+    struct tensor weight = parity_dense(p, DTYPE_F32, n, 1, true);
+    struct tensor dweight = parity_dense(p, DTYPE_F32, n, 1, true);
+    struct expert_matrices bias = matrices(p, p->dtype, 1, out, &all);
+    struct expert_matrices dbias = matrices(p, DTYPE_F32, 1, out, &dall);
+    p->op->experts_bias_forward(p->device, y, bias, weight, &r);
+    p->op->experts_bias_forward(p->device, z, some(bias), none, &r);
+    p->op->experts_bias_backward(p->device, dbias, dweight, dy, bias, weight, &r);
+    p->op->experts_bias_backward(p->device, some(dbias), none, dy, some(bias), none, &r);
+    parity_output(p, y);
+    parity_output(p, z);
+    parity_output(p, dall);
+    parity_output(p, dweight);
+}
+
 // Into every second matrix of a taller row of them, and zeros into some.
 static void experts_cast(struct parity *p)
 {
@@ -235,7 +289,7 @@ static void experts_cast(struct parity *p)
     parity_output_exact(p, out);
 }
 
-// --- NF4 ---------------------------------------------------------------------
+// --- 4 bits ------------------------------------------------------------------
 
 static int64_t pieces(int64_t count, int64_t size)
 {
@@ -275,6 +329,29 @@ static void experts_nf4(struct parity *p)
     parity_output_exact(p, out);
 }
 
+static void experts_mxfp4(struct parity *p)
+{
+    enum { MATRICES = 3, UNIT = 256 };
+    int64_t rows = p->shape->rows, columns = p->shape->columns, count = rows * columns;
+    int64_t codes = pieces(pieces(count, 2), UNIT) * UNIT;
+    int64_t step = codes + pieces(pieces(count, MXFP4_BLOCK), UNIT) * UNIT;
+    uint8_t *all = parity_dense(p, DTYPE_F8, 1, MATRICES * step, false).at;
+    struct tensor out = parity_room(p, p->dtype, MATRICES * rows, columns);
+    struct quantized each = { .block = MXFP4_BLOCK, .is_mxfp4 = true };
+    for (int i = MATRICES; i-- > 0 && count;) {
+        each.codes = all + i * step;
+        each.nested_codes = each.codes + codes;
+        p->op->quantize(p->device, &each, parity_random(p, p->dtype, rows, columns), NULL);
+        parity_output_bytes(p, each.codes, pieces(count, 2));
+        parity_output_bytes(p, each.nested_codes, pieces(count, MXFP4_BLOCK));
+    }
+    if (!count)
+        return;
+    struct expert_matrices to = { tensor_rows(out, 0, rows), rows * out.stride, 0, MATRICES };
+    p->op->experts_dequantize(p->device, to, &each, step);
+    parity_output_exact(p, out);
+}
+
 static const struct parity_shape matrices_shapes[] = {
     { "64 × 256", 64, 256, 0, 0 },   { "13 × 301", 13, 301, 0, 0 }, { "29 × 512", 29, 512, 16, 48 },
     { "11 × 259", 11, 259, 3, 9 },   { "1 × 1", 1, 1, 0, 0 },       { "700 × 64", 700, 64, 0, 64 },
@@ -286,10 +363,14 @@ const struct parity_case parity_mixture_cases[] = {
     { "router, normalised", normalised_router, routers, both },
     { "combine", combine, matrices_shapes, both },
     { "swiglu of weighted rows", weighted_swiglu, matrices_shapes, both },
+    { "swiglu within limits", swiglu_within_limits, matrices_shapes, both },
+    { "biases of experts", experts_bias, products, both },
     { "experts nt", experts_nt, products, both },
     { "experts nn", experts_nn, products, both },
     { "experts tn", experts_tn, products, both },
+    { "experts, tuned", tuned_experts, products, both },
     { "cast of experts", experts_cast, matrices_shapes, both },
     { "nf4 of experts", experts_nf4, matrices_shapes, both },
+    { "mxfp4 of experts", experts_mxfp4, matrices_shapes, both },
     { 0 },
 };

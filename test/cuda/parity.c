@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda-parity [--time] [--self] [--trace] [--small] [--library FILE] [WORD]: each operation of the
-// CUDA backend against the CPU's, on ragged and strided shapes; two runs must give the same bits.
-// --time prints speeds at the shape of an 8B model, and of a mixture, instead. --self holds the CPU
-// against itself, without a GPU; --trace names each run before it starts; --small leaves out what
-// is slow under compute-sanitizer.
+// cuda-parity [--time] [--self] [--trace] [--small] [--experts N] [--library FILE] [WORD]: each
+// operation of the CUDA backend against the CPU's, on ragged and strided shapes; two runs must give
+// the same bits. --time prints speeds at the shape of an 8B model, and of a mixture, instead.
+// --self holds the CPU against itself, without a GPU; --trace names each run before it starts;
+// --small leaves out what is slow under compute-sanitizer. --experts 0 and 1 have the products of
+// experts multiplied by mma.sync and by wgmma; otherwise tuning chooses.
 
 #include "test/cuda/parity.h"
 
@@ -74,7 +75,8 @@ static struct tensor make(struct parity *p, struct tensor shape, bool random)
     view.at = host;
     view.columns = shape.stride;
     uint64_t key = p->seed++;
-    for (int64_t r = 0; r < view.rows && random; r++)
+#pragma omp parallel for // drawing takes longer than all products
+    for (int64_t r = 0; r < (random ? view.rows : 0); r++)
         for (int64_t c = 0; c < view.columns; c++) {
             uint64_t place = 2 * (uint64_t)(r * view.columns + c);
             double x = sqrt(-2 * log(1 - counter_rng_uniform(key, place))) *
@@ -282,7 +284,8 @@ static void run_cases(const struct parity_case *cases, const char *word, struct 
                 counts[run_shapes(one, *dtype, cpu, gpu)]++;
 }
 
-static const struct backend *load(const char *path)
+// experts: which kernel multiplies those of a mixture (train/cuda/experts.cu).
+static const struct backend *load(const char *path, int experts)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
@@ -290,7 +293,11 @@ static const struct backend *load(const char *path)
         return NULL;
     }
     const struct backend *(*get)(int) = NULL;
+    void (*choose)(int) = NULL;
     *(void **)&get = dlsym(library, "gpuhours_cuda");
+    *(void **)&choose = dlsym(library, "gpuhours_cuda_experts");
+    if (choose)
+        choose(experts);
     return get ? get(BACKEND_VERSION) : NULL;
 }
 
@@ -304,6 +311,7 @@ int main(int argc, char **argv)
 {
     const char *library = "build/libgpuhours-cuda.so", *word = "";
     bool timed = false, self = false;
+    int experts = 2;
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--time"))
             timed = true;
@@ -313,12 +321,14 @@ int main(int argc, char **argv)
             trace = true;
         else if (!strcmp(argv[i], "--small"))
             small = true;
+        else if (!strcmp(argv[i], "--experts") && i + 1 < argc)
+            experts = *argv[++i] ? atoi(argv[i]) : experts;
         else if (!strcmp(argv[i], "--library") && i + 1 < argc)
             library = argv[++i];
         else
             word = argv[i];
     struct device cpu, gpu;
-    const struct backend *backend = self ? &backend_cpu : load(library);
+    const struct backend *backend = self ? &backend_cpu : load(library, experts);
     if (!backend) {
         fprintf(stderr, "cuda-parity: %s is no CUDA backend of this version\n", library);
         return 4;

@@ -131,10 +131,10 @@ static void tuning(struct parity *p)
     struct tensor c = parity_room(p, p->dtype, m, n), d = parity_room(p, p->dtype, m, n);
     struct tensor part = parity_room(p, p->dtype, m, n), sum = parity_random(p, p->dtype, m, n);
     if (p->op->tune)
-        p->op->tune(p->device, true);
+        p->op->tune(p->device, TUNE_NOW);
     p->op->matmul_nt(p->device, c, a, b, 1, 0);
     if (p->op->tune)
-        p->op->tune(p->device, false);
+        p->op->tune(p->device, TUNE_OFF);
     p->op->matmul_nt(p->device, d, a, b, 1, 0);
     p->op->matmul_nt(p->device, sum, a, b, 1, 1);
     parity_output(p, c);
@@ -144,6 +144,27 @@ static void tuning(struct parity *p)
         return;
     p->op->matmul_nt(p->device, tensor_rows(part, 0, m - 1), tensor_rows(a, 0, m - 1), b, 1, 0);
     parity_output(p, tensor_rows(part, 0, m - 1));
+}
+
+// The same where the trials come later, in a room of their own and a few at a time: before, between
+// and after them the bits are the same.
+static void tuning_later(struct parity *p)
+{
+    enum { PARTS = 4 };
+    int64_t m = p->shape->rows, n = p->shape->columns, k = depth_of(p);
+    struct tensor a = parity_random(p, p->dtype, m, k), b = parity_random(p, p->dtype, n, k);
+    struct tensor room =
+        parity_dense(p, DTYPE_F8, 1, 16 * ((m + n) * k + m * n) + (1 << 20), false);
+    struct tensor c[PARTS];
+    for (int i = 0; i < PARTS; i++) {
+        c[i] = parity_room(p, p->dtype, m, n);
+        if (p->op->tune)
+            p->op->tune(p->device, i ? TUNE_OFF : TUNE_LATER);
+        p->op->matmul_nt(p->device, c[i], a, b, 1, 0);
+        parity_output(p, c[i]);
+        if (p->op->tune)
+            p->op->tune_some(p->device, room.at, room.columns, i < 2 ? 1e-5 : 10);
+    }
 }
 
 static void matmul_scaled(struct parity *p)
@@ -167,21 +188,24 @@ static void matmul_scaled(struct parity *p)
 // Rows are the heads, columns the key/value heads, the head's size is in the name; extra is the
 // window, offset the number of documents.
 static const struct parity_shape documents[] = {
-    { "128", 8, 2, 1, 0 },      { "64", 4, 4, 5, 0 }, { "128 of many", 4, 1, 9, 0 },
-    { "64 seen", 6, 3, 3, 50 }, { "32", 2, 1, 4, 0 }, { 0 },
+    { "128", 8, 2, 1, 0 },       { "64", 4, 4, 5, 0 },  { "128 of many", 4, 1, 9, 0 },
+    { "64 seen", 6, 3, 3, 50 },  { "32", 2, 1, 4, 0 },  { "256", 4, 2, 4, 0 },
+    { "256 seen", 4, 1, 6, 33 }, { "192", 2, 2, 3, 0 }, { 0 },
 };
 
 static const struct parity_shape dense = { "dense", 0, 0, 0, 0 };
 
-static void attention(struct parity *p)
+// The layers of a micro-batch may have windows: it begins without one.
+static void attend(struct parity *p, double scale, double cap)
 {
     enum { MOST = 16 };
     const struct parity_shape *shape = p->shape;
     struct attention a = { .heads = shape->rows,
                            .kv_heads = shape->columns,
                            .head_size = depth_of(p),
-                           .window = shape->extra,
-                           .span_count = shape->offset };
+                           .span_count = shape->offset,
+                           .scale = scale,
+                           .cap = cap };
     struct span spans[MOST];
     for (int64_t i = 0; i < a.span_count; i++) {
         int32_t size = i == 1 ? 1 : 1 + (int32_t)parity_draw(p, 200);
@@ -203,6 +227,7 @@ static void attention(struct parity *p)
     struct tensor room =
         parity_dense(p, DTYPE_F8, 1, p->op->attention_bytes(p->device, &a, p->dtype) + 256, false);
     p->op->attention_begin(p->device, &a, room.at);
+    a.window = shape->extra;
     p->op->attention_forward(p->device, out, lse, q, k, v, &a, room.at);
     p->op->attention_backward(
         p->device, tensor_columns(dqkv, 0, q_width), tensor_columns(dqkv, q_width, kv_width),
@@ -212,6 +237,21 @@ static void attention(struct parity *p)
     parity_output(p, dqkv);
 }
 
+static void attention(struct parity *p)
+{
+    attend(p, 0, 0);
+}
+
+static void scaled_attention(struct parity *p)
+{
+    attend(p, 0.05, 0);
+}
+
+static void capped_attention(struct parity *p)
+{
+    attend(p, 0.15, 2);
+}
+
 const struct parity_case parity_product_cases[] = {
     { "matmul nt", matmul_nt, shapes, both },
     { "matmul nn", matmul_nn, shapes, both },
@@ -219,7 +259,10 @@ const struct parity_case parity_product_cases[] = {
     { "adapters backward", adapters_backward, adapter_shapes, both },
     { "adapters in pieces", adapters_backward, many_tokens, bf16_only },
     { "tuning", tuning, shapes, both },
+    { "tuning later", tuning_later, shapes, both },
     { "matmul scaled", matmul_scaled, fp8_shapes, bf16_only },
     { "attention", attention, documents, both },
+    { "attention, scaled", scaled_attention, documents, both },
+    { "attention, capped", capped_attention, documents, both },
     { 0 },
 };

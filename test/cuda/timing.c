@@ -105,9 +105,9 @@ static void show_bytes(struct bench *b, const char *name, operation run, double 
 
 static void show_flops(struct bench *b, const char *name, operation run, double flops)
 {
-    b->op->tune(b->gpu, true);
+    b->op->tune(b->gpu, TUNE_NOW);
     run(b);
-    b->op->tune(b->gpu, false);
+    b->op->tune(b->gpu, TUNE_OFF);
     double seconds = seconds_of(b, run);
     if (seconds > 0)
         printf("%-40s %9.1f us %8.1f TFLOP/s  %5.1f %%\n", name, seconds * 1e6,
@@ -119,6 +119,7 @@ static void show_flops(struct bench *b, const char *name, operation run, double 
 // --- memory ------------------------------------------------------------------
 
 static const struct tensor none;
+static const struct swiglu plain_gate = { .slope = 1 };
 
 static void copy(struct bench *b)
 {
@@ -153,15 +154,48 @@ static void norm_weight(struct bench *b)
 static void swiglu_forward(struct bench *b)
 {
     struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
-    b->op->swiglu_forward(b->gpu, b->t[0], tensor_columns(b->t[1], 0, FORWARD), up,
-                          (struct tensor){ 0 });
+    b->op->swiglu_forward(b->gpu, b->t[0], tensor_columns(b->t[1], 0, FORWARD), up, none,
+                          plain_gate);
 }
 
 static void swiglu_backward(struct bench *b)
 {
     struct tensor gate = tensor_columns(b->t[1], 0, FORWARD);
     struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
-    b->op->swiglu_backward(b->gpu, gate, up, none, b->t[0], gate, up, none);
+    b->op->swiglu_backward(b->gpu, gate, up, none, b->t[0], gate, up, none, plain_gate);
+}
+
+static void geglu_forward(struct bench *b)
+{
+    struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
+    b->op->geglu_forward(b->gpu, b->t[0], tensor_columns(b->t[1], 0, FORWARD), up);
+}
+
+static void geglu_backward(struct bench *b)
+{
+    struct tensor gate = tensor_columns(b->t[1], 0, FORWARD);
+    struct tensor up = tensor_columns(b->t[1], FORWARD, FORWARD);
+    b->op->geglu_backward(b->gpu, gate, up, b->t[0], gate, up);
+}
+
+static void scale(struct bench *b)
+{
+    b->op->scale(b->gpu, b->t[0], 1);
+}
+
+static void row_norms(struct bench *b)
+{
+    b->op->row_norms(b->gpu, b->t[3], b->t[0], b->t[1], b->t[2], 2);
+}
+
+static void magnify(struct bench *b)
+{
+    b->op->magnify(b->gpu, b->t[0], b->t[1], b->t[2]);
+}
+
+static void magnify_backward(struct bench *b)
+{
+    b->op->magnify_backward(b->gpu, b->t[3], b->t[0], b->t[4], b->t[1], b->t[2]);
 }
 
 static void rotary(struct bench *b)
@@ -187,6 +221,11 @@ static void embedding_backward(struct bench *b)
 static void cross_entropy(struct bench *b)
 {
     b->op->cross_entropy(b->gpu, b->t[1], b->t[0], b->ids, 1e-3);
+}
+
+static void capped_cross_entropy(struct bench *b)
+{
+    b->op->capped_cross_entropy(b->gpu, b->t[1], b->t[0], b->ids, 1e-3, 30);
 }
 
 static void dropout(struct bench *b)
@@ -230,6 +269,26 @@ static void integers(struct bench *b, int64_t count, int32_t below)
     free(host);
 }
 
+static void time_gemma_and_dora(struct bench *b, int64_t tokens)
+{
+    double row = 2.0 * (double)tokens;
+    tensor(b, DTYPE_BF16, tokens, FORWARD, 16), tensor(b, DTYPE_BF16, tokens, 2 * FORWARD, 0);
+    show_bytes(b, "geglu forward", geglu_forward, 3 * row * FORWARD);
+    tensor(b, DTYPE_BF16, tokens, FORWARD, 0), tensor(b, DTYPE_BF16, tokens, 2 * FORWARD, 32);
+    show_bytes(b, "geglu backward, in place", geglu_backward, 5 * row * FORWARD);
+    tensor(b, DTYPE_BF16, tokens, WIDTH, 0);
+    show_bytes(b, "scale, in place", scale, 2 * row * WIDTH);
+    operation magnitudes[] = { magnify, magnify_backward };
+    const char *names[] = { "magnitudes, in place", "magnitudes backward, in place" };
+    for (int i = 0; i < 2; i++) {
+        tensor(b, DTYPE_BF16, tokens, WIDTH, 64);
+        for (int j = 0; j < 3; j++)
+            tensor(b, DTYPE_F32, 1, WIDTH, 0);
+        tensor(b, DTYPE_BF16, tokens, WIDTH, 0);
+        show_bytes(b, names[i], magnitudes[i], (i ? 3 : 2) * row * WIDTH);
+    }
+}
+
 static void time_tokens(struct bench *b, int64_t tokens)
 {
     double row = 2.0 * (double)tokens;
@@ -255,6 +314,7 @@ static void time_tokens(struct bench *b, int64_t tokens)
     show_bytes(b, "swiglu forward", swiglu_forward, 3 * row * FORWARD);
     tensor(b, DTYPE_BF16, tokens, FORWARD, 0), tensor(b, DTYPE_BF16, tokens, 2 * FORWARD, 32);
     show_bytes(b, "swiglu backward, in place", swiglu_backward, 5 * row * FORWARD);
+    time_gemma_and_dora(b, tokens);
     tensor(b, DTYPE_BF16, tokens, QKV, 0), tensor(b, DTYPE_F64, 1, HEAD / 2, 0);
     integers(b, tokens, 4096);
     show_bytes(b, "rotary of q and k", rotary, 2 * row * 5120);
@@ -320,6 +380,12 @@ static void time_weights(struct bench *b)
     tensor(b, DTYPE_BF16, 2048, VOCABULARY, 0), tensor(b, DTYPE_F32, 2048, 1, 0);
     integers(b, 2048, VOCABULARY);
     show_bytes(b, "cross entropy, 2048 rows", cross_entropy, 4 * 2048.0 * VOCABULARY);
+    tensor(b, DTYPE_BF16, 2048, VOCABULARY, 0), tensor(b, DTYPE_F32, 2048, 1, 0);
+    integers(b, 2048, VOCABULARY);
+    show_bytes(b, "cross entropy, capped", capped_cross_entropy, 4 * 2048.0 * VOCABULARY);
+    tensor(b, DTYPE_BF16, 28672, WIDTH, 64), tensor(b, DTYPE_BF16, 28672, 16, 0);
+    tensor(b, DTYPE_BF16, 16, WIDTH, 64), tensor(b, DTYPE_F32, 1, 28672, 0);
+    show_bytes(b, "lengths of rows, rank 16", row_norms, 2 * weights);
 }
 
 // --- products ----------------------------------------------------------------
@@ -410,9 +476,9 @@ static void time_adapters(struct bench *b, int64_t tokens)
             tensor(b, DTYPE_BF16, out, ranks, WIDTH);
             for (int j = 0; j < b->n; j++)
                 tensor(b, DTYPE_F32, projections[i / 2].outs[j], rank, 0);
-            b->op->tune(b->gpu, true);
+            b->op->tune(b->gpu, TUNE_NOW);
             adapters_apart(b);
-            b->op->tune(b->gpu, false);
+            b->op->tune(b->gpu, TUNE_OFF);
             snprintf(line, sizeof line, "rank %lld, %s, %s", (long long)rank,
                      projections[i / 2].name, i % 2 ? "two products" : "one pass");
             show_bytes(b, line, i % 2 ? adapters_apart : adapters_at_once,
@@ -527,7 +593,7 @@ static void weighted(struct bench *b)
 {
     struct tensor gate = tensor_columns(b->t[5], 0, EXPERT);
     struct tensor up = tensor_columns(b->t[5], EXPERT, EXPERT);
-    b->op->swiglu_backward(b->gpu, gate, up, b->t[3], b->t[4], gate, up, b->t[2]);
+    b->op->swiglu_backward(b->gpu, gate, up, b->t[3], b->t[4], gate, up, b->t[2], plain_gate);
 }
 
 // The matrices of all experts lie one below the other.

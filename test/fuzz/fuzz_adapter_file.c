@@ -21,14 +21,18 @@ static void must(bool holds, const char *claim)
     abort();
 }
 
-static void check(struct adapter_file *adapter)
+static void check(struct adapter_file *adapter, struct arena *arena)
 {
     int64_t rank = adapter->config.rank;
     must(isfinite(adapter_file_scale(&adapter->config)), "the scale is a number");
     for (size_t i = 0; i < adapter->module_count; i++) {
         const struct adapter_file_module *m = &adapter->modules[i];
-        must(safetensors_elements(m->a) == rank * m->in, "A is (rank, in)");
-        must(safetensors_elements(m->b) == rank * m->out, "B is (out, rank)");
+        int64_t experts = m->stack ? m->stack->experts : 1;
+        must(safetensors_elements(m->a) == rank * m->in * experts, "A is (rank, in)");
+        must(safetensors_elements(m->b) == rank * m->out * experts, "B is (out, rank)");
+        const float *a = adapter_file_a(arena, m), *b = adapter_file_b(arena, m);
+        must(!m->in || isfinite(a[rank * m->in - 1]), "A is read whole");
+        must(!m->out || isfinite(b[rank * m->out - 1]), "B is read whole");
         must(adapter_file_find(adapter, m->name) == m, "found by its name");
     }
     for (size_t i = 0; i < adapter->saved_count; i++)
@@ -47,7 +51,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     if (!adapter_file_read_config(&adapter.config, &arena, json, "config") &&
         !safetensors_read(&adapter.file, &arena, file, "tensors") &&
         !adapter_file_sort(&adapter, &arena))
-        check(&adapter);
+        check(&adapter, &arena);
     arena_release(&arena);
     return 0;
 }

@@ -19,7 +19,7 @@ static void check_export(struct history_entry *entries, size_t count, struct are
     history_write_csv(entries, count, arena, &csv);
     history_coverage(arena, entries, count, NULL, NULL);
     for (size_t i = 0; i < count; i++)
-        history_teaches(entries, i);
+        history_lacks(&entries[i]);
     if (history_read_all(&again, &back, arena, out_view(&out), "again") || back != count)
         abort();
     for (size_t i = 0; i < count; i++)

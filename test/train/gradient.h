@@ -23,6 +23,8 @@ static inline struct device *gradient_device(void)
     return &device;
 }
 
+#define OP(name) gradient_device()->backend->name
+
 static inline struct tensor gradient_tensor(enum dtype dtype, int64_t rows, int64_t columns)
 {
     size_t bytes = (size_t)(rows * columns * dtype_bytes(dtype));

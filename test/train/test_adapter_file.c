@@ -121,7 +121,7 @@ static const char *write_adapter(const char *name, enum storage type)
     };
     const struct adapter_file_whole whole[] = { { "lm_head.weight", 2, { 4, IN }, head_values } };
     struct adapter_file_config config = { .base = "some/base", .rank = RANK, .alpha = 12 };
-    struct adapter_file_content content = { factors, 3, whole, 1, type };
+    struct adapter_file_content content = { factors, 3, whole, 1, type, 0 };
     CHECK(!adapter_file_write(folder, &test_arena, &config, &content));
     return folder;
 }
@@ -243,7 +243,7 @@ TEST(a_nan_in_an_adapter_is_refused)
     const struct adapter_file_factors factors[] = { { "lm_head", IN, OUT, a_values, b_values,
                                                       NULL } };
     struct adapter_file_config config = { .rank = RANK, .alpha = 1 };
-    struct adapter_file_content content = { factors, 1, NULL, 0, STORAGE_F32 };
+    struct adapter_file_content content = { factors, 1, NULL, 0, STORAGE_F32, 0 };
     CHECK(!adapter_file_write(folder, &test_arena, &config, &content));
     struct adapter_file adapter;
     CHECK(adapter_file_open(&adapter, &test_arena, folder) == ERR_INPUT);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation with a gradient against differences in fp64, and the others against their words.
+//
+// Long because every operation of the table stands here once.
 
-#include "test/train/gradient.h"
+#include "test/train/attention_case.h"
 #include "train/nf4.h"
-
-#define OP(name) gradient_device()->backend->name
 
 static struct tensor number(double value)
 {
@@ -85,68 +85,14 @@ TEST(rotary_rotates_back_what_it_rotated)
 
 // --- attention ---------------------------------------------------------------
 
-struct attention_case {
-    struct tensor q, k, v, out, lse, cotangent;
-    struct attention shape;
-    void *workspace;
-};
-
-static double attention_loss(void *context)
-{
-    struct attention_case *a = context;
-    OP(attention_forward)
-    (gradient_device(), a->out, a->lse, a->q, a->k, a->v, &a->shape, a->workspace);
-    return gradient_dot(a->out, a->cotangent);
-}
-
-static struct attention_case attention_case(const struct span *spans, int count, int64_t window)
-{
-    enum { H = 4, K = 2, D = 3 };
-    const struct span *last = &spans[count - 1];
-    int64_t tokens = last->start + last->size;
-    struct attention_case a = {
-        .q = gradient_random(tokens, H * D, 1),
-        .k = gradient_random(tokens, K * D, 2),
-        .v = gradient_random(tokens, K * D, 3),
-        .out = gradient_random(tokens, H * D, 4),
-        .lse = gradient_random(tokens, H, 5),
-        .cotangent = gradient_random(tokens, H * D, 6),
-        .shape = { .spans = spans,
-                   .host_spans = spans,
-                   .span_count = count,
-                   .tokens = tokens,
-                   .heads = H,
-                   .kv_heads = K,
-                   .head_size = D,
-                   .window = window },
-    };
-    for (int i = 0; i < count; i++)
-        a.shape.longest = spans[i].size > a.shape.longest ? spans[i].size : a.shape.longest;
-    a.workspace = arena_alloc(&test_arena,
-                              (size_t)OP(attention_bytes)(gradient_device(), &a.shape, DTYPE_F64));
-    return a;
-}
-
-static void check_attention(const struct span *spans, int count, int64_t window)
-{
-    struct attention_case a = attention_case(spans, count, window);
-    struct tensor dq = gradient_random(a.q.rows, a.q.columns, 7);
-    struct tensor dk = gradient_random(a.k.rows, a.k.columns, 8);
-    struct tensor dv = gradient_random(a.v.rows, a.v.columns, 9);
-    attention_loss(&a);
-    OP(attention_backward)
-    (gradient_device(), dq, dk, dv, a.cotangent, a.out, a.lse, a.q, a.k, a.v, &a.shape,
-     a.workspace);
-    CHECK(gradient_error(a.q, dq, 5, attention_loss, &a) < GRADIENT_BOUND);
-    CHECK(gradient_error(a.k, dk, 5, attention_loss, &a) < GRADIENT_BOUND);
-    CHECK(gradient_error(a.v, dv, 5, attention_loss, &a) < GRADIENT_BOUND);
-}
-
 TEST(attention_backward_is_the_gradient)
 {
     static const struct span mixed[] = { { 0, 1 }, { 1, 2 }, { 3, 7 }, { 10, 70 } };
-    check_attention(mixed, 4, 0);
-    check_attention(mixed, 4, 5);
+    for (int64_t window = 0; window <= 5; window += 5) {
+        struct attention_case a =
+            attention_case((struct attention){ .spans = mixed, .span_count = 4, .window = window });
+        attention_check(&a, 5);
+    }
 }
 
 // softmax(q kᵀ / √D) v as one would write it down.
@@ -174,7 +120,8 @@ TEST(attention_sees_its_document_up_to_itself_within_the_window)
 {
     static const struct span spans[] = { { 0, 3 }, { 3, 130 } };
     for (int64_t window = 0; window < 100; window += 33) {
-        struct attention_case a = attention_case(spans, 2, window);
+        struct attention_case a =
+            attention_case((struct attention){ .spans = spans, .span_count = 2, .window = window });
         attention_loss(&a);
         double worst = 0;
         for (int s = 0; s < 2; s++)
@@ -186,16 +133,76 @@ TEST(attention_sees_its_document_up_to_itself_within_the_window)
     }
 }
 
+// --- sinks -------------------------------------------------------------------
+
+struct sink_case {
+    struct attention_case attention;
+    struct tensor sinks;
+};
+
+static double sink_loss(void *context)
+{
+    struct sink_case *s = context;
+    struct attention_case *a = &s->attention;
+    attention_loss(a);
+    OP(sink_forward)(gradient_device(), a->out, a->lse, s->sinks);
+    return gradient_dot(a->out, a->cotangent);
+}
+
+// That of the queries, keys and values too: attention's own, with what the sinks left.
+TEST(sink_backward_is_the_gradient)
+{
+    static const struct span mixed[] = { { 0, 1 }, { 1, 2 }, { 3, 7 }, { 10, 70 } };
+    struct sink_case s = {
+        attention_case((struct attention){ .spans = mixed, .span_count = 4, .window = 5 }),
+        gradient_random(1, 4, 11),
+    };
+    struct attention_case *a = &s.attention;
+    struct tensor dsinks = gradient_tensor(DTYPE_F64, 1, 4);
+    struct tensor dq = gradient_random(a->q.rows, a->q.columns, 7);
+    struct tensor dk = gradient_random(a->k.rows, a->k.columns, 8);
+    struct tensor dv = gradient_random(a->v.rows, a->v.columns, 9);
+    sink_loss(&s);
+    OP(sink_backward)(gradient_device(), dsinks, a->cotangent, a->out, a->lse, s.sinks);
+    OP(attention_backward)
+    (gradient_device(), dq, dk, dv, a->cotangent, a->out, a->lse, a->q, a->k, a->v, &a->shape,
+     a->workspace);
+    gradient_check(s.sinks, dsinks, sink_loss, &s);
+    CHECK(gradient_error(a->q, dq, 5, sink_loss, &s) < GRADIENT_BOUND);
+    CHECK(gradient_error(a->k, dk, 5, sink_loss, &s) < GRADIENT_BOUND);
+    CHECK(gradient_error(a->v, dv, 5, sink_loss, &s) < GRADIENT_BOUND);
+}
+
+// A query that sees itself alone: half of its value where the sink is as large as its score.
+TEST(sinks_take_their_part_of_the_softmax)
+{
+    static const struct span one[] = { { 0, 1 } };
+    struct attention_case a = attention_case((struct attention){ .spans = one, .span_count = 1 });
+    attention_loss(&a);
+    struct tensor sinks = gradient_tensor(DTYPE_F64, 1, 4);
+    for (int h = 0; h < 4; h++)
+        ((double *)sinks.at)[h] = ((double *)a.lse.at)[h] + (h == 3 ? log(3) : 0);
+    double before[4], score[4];
+    for (int h = 0; h < 4; h++)
+        before[h] = ((double *)a.out.at)[3 * h], score[h] = ((double *)a.lse.at)[h];
+    OP(sink_forward)(gradient_device(), a.out, a.lse, sinks);
+    for (int h = 0; h < 4; h++) {
+        CHECK_NEAR(((double *)a.out.at)[3 * h], before[h] / (h == 3 ? 4 : 2), 1e-12);
+        CHECK_NEAR(((double *)a.lse.at)[h], score[h] + log(h == 3 ? 4 : 2), 1e-12);
+    }
+}
+
 // --- activation --------------------------------------------------------------
 
 struct swiglu_case {
     struct tensor out, gate, up, cotangent, weight;
+    struct swiglu form;
 };
 
 static double swiglu_loss(void *context)
 {
     struct swiglu_case *s = context;
-    OP(swiglu_forward)(gradient_device(), s->out, s->gate, s->up, s->weight);
+    OP(swiglu_forward)(gradient_device(), s->out, s->gate, s->up, s->weight, s->form);
     return gradient_dot(s->out, s->cotangent);
 }
 
@@ -204,10 +211,12 @@ TEST(swiglu_backward_is_the_gradient_in_place)
     struct swiglu_case s = { .out = gradient_random(3, 100, 0),
                              .gate = gradient_random(3, 100, 1),
                              .up = gradient_random(3, 100, 2),
-                             .cotangent = gradient_random(3, 100, 3) };
+                             .cotangent = gradient_random(3, 100, 3),
+                             .form = { .slope = 1 } };
     struct tensor dgate = gradient_random(3, 100, 1), dup = gradient_random(3, 100, 2);
     struct tensor dweight = { 0 };
-    OP(swiglu_backward)(gradient_device(), dgate, dup, dweight, s.cotangent, dgate, dup, s.weight);
+    OP(swiglu_backward)
+    (gradient_device(), dgate, dup, dweight, s.cotangent, dgate, dup, s.weight, s.form);
     gradient_check(s.gate, dgate, swiglu_loss, &s);
     gradient_check(s.up, dup, swiglu_loss, &s);
 }
@@ -216,10 +225,48 @@ TEST(swiglu_backward_of_weighted_rows_is_the_gradient)
 {
     struct swiglu_case s = { gradient_random(3, 300, 0), gradient_random(3, 300, 1),
                              gradient_random(3, 300, 2), gradient_random(3, 300, 3),
-                             gradient_random(3, 1, 4) };
+                             gradient_random(3, 1, 4),   { .slope = 1 } };
     struct tensor dgate = gradient_random(3, 300, 1), dup = gradient_random(3, 300, 2);
     struct tensor dweight = gradient_random(3, 1, 5);
-    OP(swiglu_backward)(gradient_device(), dgate, dup, dweight, s.cotangent, dgate, dup, s.weight);
+    OP(swiglu_backward)
+    (gradient_device(), dgate, dup, dweight, s.cotangent, dgate, dup, s.weight, s.form);
+    gradient_check(s.gate, dgate, swiglu_loss, &s);
+    gradient_check(s.up, dup, swiglu_loss, &s);
+    gradient_check(s.weight, dweight, swiglu_loss, &s);
+}
+
+// No difference crosses the limit.
+static void keep_off(struct tensor x, double limit)
+{
+    for (int64_t i = 0; i < tensor_count(x); i++)
+        if (fabs(fabs(*gradient_at(x, i)) - limit) < 0.01)
+            *gradient_at(x, i) = 0;
+}
+
+// Where gate or up is beyond the limit, the loss does not depend on it.
+TEST(swiglu_within_limits_is_as_gpt_oss_has_it)
+{
+    struct swiglu_case s = {
+        gradient_random(3, 300, 0), gradient_random(3, 300, 1),
+        gradient_random(3, 300, 2), gradient_random(3, 300, 3),
+        gradient_random(3, 1, 4),   { .slope = 1.702, .offset = 1, .limit = 0.7 }
+    };
+    struct tensor dgate = gradient_random(3, 300, 1), dup = gradient_random(3, 300, 2);
+    struct tensor dweight = gradient_random(3, 1, 5), both[] = { s.gate, s.up, dgate, dup };
+    for (int i = 0; i < 4; i++)
+        keep_off(both[i], 0.7);
+    swiglu_loss(&s);
+    int beyond = 0;
+    for (int64_t i = 0; i < 900; i++) {
+        double g = *gradient_at(s.gate, i), u = *gradient_at(s.up, i), low = fmin(g, 0.7);
+        double w = *gradient_at(s.weight, i / 300);
+        CHECK_NEAR(*gradient_at(s.out, i),
+                   w * low / (1 + exp(-1.702 * low)) * (1 + fmax(-0.7, fmin(u, 0.7))), 1e-12);
+        beyond += g > 0.7 || fabs(u) > 0.7;
+    }
+    CHECK(beyond > 100 && beyond < 800);
+    OP(swiglu_backward)
+    (gradient_device(), dgate, dup, dweight, s.cotangent, dgate, dup, s.weight, s.form);
     gradient_check(s.gate, dgate, swiglu_loss, &s);
     gradient_check(s.up, dup, swiglu_loss, &s);
     gradient_check(s.weight, dweight, swiglu_loss, &s);
@@ -411,6 +458,45 @@ TEST(experts_sum_over_their_own_rows_and_have_zeros_without_any)
             }
 }
 
+struct expert_bias_case {
+    struct tensor y, bias, weight, cotangent;
+    struct routing routing;
+};
+
+static double expert_bias_loss(void *context)
+{
+    struct expert_bias_case *c = context;
+    OP(zero)(gradient_device(), c->y);
+    OP(experts_bias_forward)
+    (gradient_device(), c->y, below_each_other(c->bias, 0, EXPERTS), c->weight, &c->routing);
+    return gradient_dot(c->y, c->cotangent);
+}
+
+TEST(expert_bias_backward_is_the_gradient)
+{
+    for (int weighted = 0; weighted < 2; weighted++) {
+        struct expert_bias_case c = { .y = gradient_random(EXPERT_ROWS, OTHER, 1),
+                                      .bias = gradient_random(EXPERTS, OTHER, 2),
+                                      .cotangent = gradient_random(EXPERT_ROWS, OTHER, 3),
+                                      .routing = { .counts = expert_counts } };
+        struct tensor dbias = gradient_tensor(DTYPE_F64, EXPERTS, OTHER), dweight = { 0 };
+        if (weighted) {
+            c.weight = gradient_random(EXPERT_ROWS, 1, 4);
+            dweight = gradient_tensor(DTYPE_F64, EXPERT_ROWS, 1);
+        }
+        expert_bias_loss(&c);
+        CHECK_NEAR(element(c.y, 8, 5),
+                   element(c.bias, 3, 5) * (weighted ? element(c.weight, 8, 0) : 1),
+                   1e-12); // the last row is of the last expert
+        OP(experts_bias_backward)
+        (gradient_device(), below_each_other(dbias, 0, EXPERTS), dweight, c.cotangent,
+         below_each_other(c.bias, 0, EXPERTS), c.weight, &c.routing);
+        gradient_check(c.bias, dbias, expert_bias_loss, &c);
+        if (weighted)
+            gradient_check(c.weight, dweight, expert_bias_loss, &c);
+    }
+}
+
 // y = z Bᵀ of two adapters; the middle columns of y and the last of z belong to none.
 struct adapters_case {
     struct tensor z, b, y, cotangent;
@@ -550,6 +636,15 @@ TEST(cross_entropy_of_equal_logits_is_the_logarithm_of_the_vocabulary)
     OP(cross_entropy)
     (gradient_device(), tensor_of(&loss, DTYPE_F64, 1, 1), logits, &target, 1);
     CHECK_NEAR(loss, log(1000), 1e-12);
+}
+
+TEST(rows_are_multiplied_by_their_weights)
+{
+    struct tensor x = gradient_random(3, 300, 1), before = gradient_random(3, 300, 1);
+    double weights[] = { 0.5, 0, -2 };
+    OP(weigh_rows)(gradient_device(), x, tensor_of(weights, DTYPE_F64, 3, 1));
+    for (int row = 0; row < 3; row++)
+        CHECK(element(x, row, 299) == weights[row] * element(before, row, 299));
 }
 
 // --- dropout -----------------------------------------------------------------

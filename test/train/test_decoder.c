@@ -177,6 +177,38 @@ TEST(decoder_rotates_documents_beyond_the_trained_length_by_other_factors)
           ERR_INPUT); // a head has eight pairs
 }
 
+// With the numbers of its published config.json.
+TEST(decoder_of_gpt_oss_stretches_slow_turns_alone_and_reads_back)
+{
+    struct decoder d, back;
+    CHECK(!read_with(&d, "gpt_oss",
+                     EXPERTS ", \"head_dim\": 64, \"rope_theta\": 150000, \"swiglu_limit\": 7.0, "
+                             "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 32.0, "
+                             "\"beta_fast\": 32.0, \"beta_slow\": 1.0, \"truncate\": false, "
+                             "\"original_max_position_embeddings\": 4096}"));
+    CHECK(d.swiglu.slope == 1.702 && d.swiglu.offset == 1 && d.swiglu.limit == 7);
+    CHECK(decoder_window(&d, 0) == 128 && decoder_window(&d, 1) == 0);
+    CHECK_NEAR(d.rotary_scale, 0.1 * log(32) + 1, 1e-12);
+    CHECK(d.frequencies[0] == 1); // turns often
+    CHECK_NEAR(d.frequencies[8], pow(150000, -8 / 32.0), 1e-12);
+    CHECK_NEAR(d.frequencies[31], pow(150000, -31 / 32.0) / 32, 1e-12);
+    double first = 32 * log(4096 / (32 * 6.283185307179586)) / log(150000);
+    double last = 32 * log(4096 / 6.283185307179586) / log(150000);
+    double part = (12 - first) / (last - first);
+    CHECK_NEAR(d.frequencies[12], pow(150000, -12 / 32.0) * (part / 32 + 1 - part), 1e-12);
+    struct out out = { .arena = &test_arena };
+    struct json_writer w = { .out = &out };
+    decoder_write(&d, &w, "bfloat16");
+    CHECK(!decoder_read(&back, &test_arena, out_view(&out), "written"));
+    CHECK(back.frequencies[12] == d.frequencies[12] && back.rotary_scale == d.rotary_scale);
+    CHECK(back.model.experts == 6 && back.model.out_bias && back.model.attention_sinks);
+    CHECK(read_with(&d, "gpt_oss",
+                    EXPERTS
+                    ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2, "
+                    "\"mscale\": 1.0, \"original_max_position_embeddings\": 64}") == ERR_INPUT);
+    CHECK(strstr(error_text(), "yarn with mscale"));
+}
+
 TEST(decoder_of_gemma_written_reads_back)
 {
     struct decoder d, back;

@@ -18,38 +18,45 @@ struct variety {
 };
 
 static const enum recompute levels[] = {
-    [RECIPE_KEEP_ALL] = RECOMPUTE_NONE,
-    [RECIPE_SELECTIVE] = RECOMPUTE_NORMS,
+    [RECIPE_KEEP_ALL] = RECOMPUTE_NONE,   [RECIPE_SELECTIVE] = RECOMPUTE_NORMS,
+    [RECIPE_GATE] = RECOMPUTE_GATE,       [RECIPE_PROJECTIONS] = RECOMPUTE_PROJECTIONS,
     [RECIPE_RECOMPUTE] = RECOMPUTE_BLOCK,
 };
 
-static void plan_of_engine(struct blocks *out, struct tiny *tiny, const struct variety *v,
-                           struct device *device)
+static struct transformer_setup setup_of(const struct tiny *tiny, const struct variety *v,
+                                         double beta)
 {
     struct transformer_setup setup = tiny->setup;
-    enum recompute level;
     setup.compute = v->precision == RECIPE_FP32 ? DTYPE_F32 : DTYPE_BF16;
     setup.fp8 = v->precision == RECIPE_FP8;
     setup.bf16_states = v->states == RECIPE_BF16;
     setup.level = levels[v->checkpointing];
     setup.ranks = v->ranks;
+    setup.beta = beta;
     setup.shards_base = v->shares_base;
+    return setup;
+}
+
+static void plan_of_engine(struct blocks *out, const struct tiny *tiny, const struct variety *v,
+                           struct device *device, double beta)
+{
+    struct transformer_setup setup = setup_of(tiny, v, beta);
+    enum recompute level;
     enum err err = transformer_plan(out, &level, &test_arena, device, &setup);
     test_check(!err, err ? error_text() : "", __FILE__, __LINE__);
 }
 
 static struct engine_bytes plan_of_forecast(const struct knowledge *k, const struct tiny *tiny,
-                                            const struct variety *v, const struct device *device)
+                                            const struct layout *layout,
+                                            const struct device *device, bool has_reference)
 {
     struct setup known = knowledge_setup(k, "llama-3.1-8b", "native", 1, 24);
-    struct layout layout = layout_single();
-    layout.data = v->ranks;
-    layout.zero = v->shares_base ? 3 : 0;
     struct step_request request = { .model = &tiny->decoder.model,
                                     .recipe = &tiny->recipe,
-                                    .layout = &layout,
+                                    .layout = layout,
                                     .stack = known.stack,
                                     .batch = step_batch(2, 24),
+                                    .passes = { .reference = has_reference },
                                     .accumulation = 1 };
     CHECK(engine_runs(&request));
     return engine_bytes(&request, &(struct engine_device){ device->padding, device->chunk_bytes });
@@ -63,25 +70,33 @@ static int64_t attention_bytes(const struct blocks *blocks)
     return 0;
 }
 
-static void check(const struct knowledge *k, const struct variety *v, int64_t padding)
+static void take_recipe(struct recipe *out, const struct variety *v)
+{
+    out->method = v->method;
+    out->precision = v->precision;
+    out->states = v->states;
+    out->checkpointing = v->checkpointing;
+    out->rank = v->rank;
+    out->targets = v->targets;
+    out->dropout = v->dropout;
+    out->dora = v->dora;
+    out->trains_embeddings = v->embeddings;
+}
+
+static void check(const struct knowledge *k, const struct variety *v, int64_t padding, double beta)
 {
     struct tiny *tiny = tiny_make(v->kind);
-    tiny->recipe.method = v->method;
-    tiny->recipe.precision = v->precision;
-    tiny->recipe.states = v->states;
-    tiny->recipe.checkpointing = v->checkpointing;
-    tiny->recipe.rank = v->rank;
-    tiny->recipe.targets = v->targets;
-    tiny->recipe.dropout = v->dropout;
+    struct layout layout = layout_single();
+    layout.data = v->ranks;
+    layout.zero = v->shares_base ? 3 : 0;
+    take_recipe(&tiny->recipe, v);
     tiny->decoder.balance = 0; // models of the catalog have no auxiliary loss
-    tiny->recipe.dora = v->dora;
-    tiny->recipe.trains_embeddings = v->embeddings;
     struct device device = *gradient_device();
     device.padding = padding;
     device.chunk_bytes = 61 * 80; // fewer rows of logits than there are tokens
     struct blocks blocks;
-    plan_of_engine(&blocks, tiny, v, &device);
-    struct engine_bytes bytes = plan_of_forecast(k, tiny, v, &device);
+    plan_of_engine(&blocks, tiny, v, &device, beta);
+    struct engine_bytes bytes = plan_of_forecast(k, tiny, &layout, &device, beta > 0);
     const int64_t forecast[BLOCKS_KINDS] = {
         [BLOCKS_WEIGHTS] = bytes.frozen + bytes.quantized,
         [BLOCKS_TRAINABLES] = bytes.trained + bytes.masters,
@@ -124,23 +139,138 @@ TEST(engine_forecast_of_memory_is_the_engines_plan_to_the_byte)
         { "qwen3_moe", QLORA, BF16, FP32, KEEP, 8, "all-linear", 0, 2, false, false, false },
         { "mixtral", FULL, BF16, BF16, KEEP, 0, "all-linear", 0, 1, false, false, false },
         { "qwen3_moe", FULL, BF16, FP32, SOME, 0, "all-linear", 0, 3, false, false, false },
+        { "gpt_oss", LORA, BF16, FP32, KEEP, 4, "attention", 0.1, 1, false, false, false },
+        { "gpt_oss", QLORA, BF16, FP32, ALL, 8, "q,v", 0, 1, false, false, false },
+        { "gpt_oss", FULL, BF16, FP32, SOME, 0, "all-linear", 0, 3, false, false, false },
+        { "gpt_oss", LORA, BF16, FP32, KEEP, 4, "attention", 0, 2, true, false, false },
+        { "gpt_oss", LORA, BF16, FP32, SOME, 4, "all-linear", 0, 1, false, false, false },
+        { "gpt_oss", QLORA, BF16, FP32, KEEP, 8, "all-linear", 0, 1, false, false, false },
+        { "gpt_oss", LORA, BF16, FP32, KEEP, 4, "gate,down", 0, 2, true, false, false },
         { "llama", LORA, BF16, FP32, KEEP, 4, "all-linear", 0, 2, true, false, false },
         { "qwen3", LORA, FP8, FP32, ALL, 4, "q,v", 0.1, 3, true, false, false },
         { "qwen2", QLORA, BF16, FP32, SOME, 8, "all-linear", 0, 4, true, false, false },
+        { "llama", LORA, FP32, FP32, KEEP, 5, "all-linear", 0, 3, true, false, false },
         { "llama", LORA, BF16, FP32, SOME, 4, "q,v,down", 0, 1, false, true, false },
         { "qwen3", QLORA, FP32, FP32, KEEP, 4, "all-linear", 0, 1, false, true, false },
         { "llama", LORA, BF16, FP32, KEEP, 4, "q,v", 0, 1, false, false, true },
         { "qwen2", QLORA, FP32, FP32, KEEP, 4, "all-linear", 0, 1, false, false, true },
+        { "llama", LORA, FP32, FP32, KEEP, 5, "q,v", 0, 2, false, false, true },
+        { "llama", QLORA, BF16, FP32, KEEP, 5, "q,v", 0, 2, true, false, true },
         { "phi3", LORA, BF16, FP32, KEEP, 4, "all-linear", 0.1, 1, false, false, false },
         { "phi3", QLORA, BF16, FP32, SOME, 8, "attention", 0, 1, false, false, false },
         { "gemma2", LORA, BF16, FP32, SOME, 4, "all-linear", 0, 1, false, false, false },
         { "gemma3_text", FULL, BF16, FP32, ALL, 0, "all-linear", 0, 2, false, false, false },
         { "gemma3_text", QLORA, BF16, FP32, KEEP, 4, "q,v", 0, 1, false, false, false },
+        { "granite", LORA, BF16, FP32, SOME, 4, "all-linear", 0, 1, false, false, false },
+        { "granite", FULL, BF16, FP32, ALL, 0, "all-linear", 0, 2, false, false, false },
+        { "llama", LORA, BF16, FP32, KEEP, 4, "q,v,head", 0, 1, false, false, false },
+        { "qwen2", QLORA, FP32, FP32, SOME, 5, "all-linear,head", 0, 2, true, false, false },
+        { "mistral", LORA, FP8, FP32, KEEP, 8, "q,head", 0, 1, false, false, false },
     };
     struct knowledge k = knowledge_open();
     for (size_t i = 0; i < sizeof varieties / sizeof *varieties; i++)
         for (int64_t padding = 1; padding <= 64; padding *= 64)
-            check(&k, &varieties[i], padding);
+            check(&k, &varieties[i], padding, 0);
+    for (size_t i = 0; i < sizeof varieties / sizeof *varieties; i++) // DPO needs no more
+        if (varieties[i].method != FULL && !varieties[i].embeddings &&
+            !strstr(varieties[i].targets, "head"))
+            check(&k, &varieties[i], 64, 0.1);
+}
+
+// All layers: that is what the layout's words mean, and `train --offload` with their number.
+TEST(engine_forecast_of_offloaded_activations_is_the_engines_plan_to_the_byte)
+{
+    enum { LAYERS = 5 };
+    static const struct variety varieties[] = {
+        { "llama", RECIPE_LORA, RECIPE_BF16, RECIPE_FP32, RECIPE_KEEP_ALL, 4, "all-linear", 0, 1,
+          false, false, false },
+        { "qwen3", RECIPE_FULL, RECIPE_BF16, RECIPE_FP32, RECIPE_SELECTIVE, 0, "all-linear", 0, 1,
+          false, false, false },
+        { "qwen3_moe", RECIPE_QLORA, RECIPE_BF16, RECIPE_FP32, RECIPE_RECOMPUTE, 4, "attention", 0,
+          1, false, false, false },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof varieties / sizeof *varieties; i++) {
+        const struct variety *v = &varieties[i];
+        struct device device = *gradient_device();
+        struct tiny *tiny = tiny_make_deep(v->kind, LAYERS);
+        struct transformer t;
+        take_recipe(&tiny->recipe, v);
+        struct transformer_setup setup = setup_of(tiny, v, 0);
+        setup.offloaded = LAYERS;
+        CHECK(!transformer_init(&t, &test_arena, &device, &setup));
+        struct layout layout = layout_single();
+        layout.offload_activations = true;
+        struct engine_bytes bytes = plan_of_forecast(&k, tiny, &layout, &device, false);
+        CHECK(bytes.activations == t.blocks.bytes[BLOCKS_ACTIVATIONS]);
+        CHECK(bytes.host == t.host_bytes && bytes.host > 0);
+        transformer_release(&t);
+    }
+}
+
+// At every level that the engine can choose, for shapes that people tune: a dense model, mixtures
+// with frozen and with adapted experts.
+TEST(engine_forecast_of_memory_is_the_engines_plan_at_every_level_of_recomputation)
+{
+    static const struct {
+        const char *model, *targets;
+        int method;
+        double rows, context;
+    } requests[] = {
+        { "qwen3-30b-a3b", "attention", RECIPE_LORA, 4, 4096 },
+        { "qwen3-30b-a3b", "attention", RECIPE_QLORA, 1, 2048 },
+        { "gpt-oss-20b", "all-linear", RECIPE_LORA, 2, 4096 },
+        { "gpt-oss-20b", "attention", RECIPE_QLORA, 1, 8192 },
+        { "mixtral-8x7b", "all-linear", RECIPE_LORA, 1, 4096 },
+        { "gemma-3-4b", "all-linear", RECIPE_LORA, 2, 2048 },
+        { "granite-3.3-8b", "q,v", RECIPE_LORA, 2, 4096 },
+        { "llama-3.1-8b", "all-linear", RECIPE_LORA, 4, 4096 },
+    };
+    struct knowledge k = knowledge_open();
+    struct device device = *gradient_device();
+    device.padding = engine_cuda.padding;
+    device.chunk_bytes = engine_cuda.chunk_bytes;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
+            struct setup known = knowledge_setup(&k, requests[i].model, "native", requests[i].rows,
+                                                 requests[i].context);
+            struct layout layout = layout_single();
+            struct decoder decoder;
+            struct recipe recipe = recipe_default();
+            recipe.method = requests[i].method;
+            recipe.targets = requests[i].targets;
+            recipe.checkpointing = level;
+            recipe.rank = 16;
+            CHECK(!decoder_of(&decoder, &test_arena, known.model));
+            int64_t tokens = (int64_t)(requests[i].rows * requests[i].context);
+            struct transformer_setup setup = { .decoder = &decoder,
+                                               .recipe = &recipe,
+                                               .compute = DTYPE_BF16,
+                                               .tokens = tokens,
+                                               .labelled = tokens,
+                                               .longest = (int64_t)requests[i].context,
+                                               .level = levels[level] };
+            struct step_request request = { .model = known.model,
+                                            .recipe = &recipe,
+                                            .layout = &layout,
+                                            .stack = known.stack,
+                                            .batch =
+                                                step_batch(requests[i].rows, requests[i].context),
+                                            .accumulation = 1 };
+            struct blocks blocks;
+            enum recompute highest;
+            CHECK(engine_runs(&request));
+            CHECK(!transformer_plan(&blocks, &highest, &test_arena, &device, &setup));
+            struct engine_bytes b = engine_bytes(&request, &engine_cuda);
+            int64_t forecast = b.frozen + b.quantized + b.trained + b.masters + b.gradients +
+                               b.moments + b.activations + b.logits + b.scratch +
+                               attention_bytes(&blocks);
+            test_check(forecast == blocks_total(&blocks),
+                       text_format(&test_arena, "%s %s: %lld forecast, %lld planned",
+                                   requests[i].model, recipe_checkpointings[level],
+                                   (long long)forecast, (long long)blocks_total(&blocks)),
+                       __FILE__, __LINE__);
+        }
 }
 
 // The memory of experts in frameworks is off by up to 77 %; the engine's is its plan.

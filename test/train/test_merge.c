@@ -5,7 +5,7 @@
 #include "test/test.h"
 #include "test/train/tiny_model.h"
 #include "train/files/adapter_file.h"
-#include "train/merge.h"
+#include "train/files/merge.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static const char *write_adapter(const char *name, struct adapter_file_factors f
     const char *folder = files_path(name);
     mkdir(folder, 0700);
     struct adapter_file_config config = { .rank = RANK, .alpha = 6 };
-    struct adapter_file_content content = { &factors, 1, head, head != NULL, STORAGE_F32 };
+    struct adapter_file_content content = { &factors, 1, head, head != NULL, STORAGE_F32, 0 };
     CHECK(!adapter_file_write(folder, &test_arena, &config, &content));
     return folder;
 }

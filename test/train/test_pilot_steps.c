@@ -25,7 +25,7 @@ static struct run *prepare(int64_t accumulation)
     run->tiny = tiny_make("qwen3");
     run->tiny->setup.compute = DTYPE_F32;
     run->tiny->setup.tokens = run->tiny->setup.labelled = WINDOW * ROWS;
-    loader_init(&run->loader, &test_arena, &(struct loader_settings){ WINDOW, ROWS, 1, 0 });
+    loader_init(&run->loader, &test_arena, &(struct loader_settings){ WINDOW, ROWS, 1, 0, false });
     for (int i = 0; i < 60; i++) {
         int32_t ids[WINDOW];
         uint8_t learned[WINDOW];

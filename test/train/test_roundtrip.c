@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static const char *const kinds[] = { "llama", "qwen2", "qwen3" };
-enum { KINDS = sizeof kinds / sizeof *kinds };
+static const char *const kinds[] = { "llama", "qwen2", "qwen3", "gpt_oss" };
+enum { KINDS = sizeof kinds / sizeof *kinds, QUANTIZED = KINDS - 1 }; // bitsandbytes: not the last
 
 static const char *folder_of(const char *kind, const char *name)
 {
@@ -34,11 +34,16 @@ static enum err write_again(const char *from, const char *to)
         ARENA_NEW(&test_arena, struct adapter_file_factors, in.module_count);
     struct adapter_file_whole *whole =
         ARENA_NEW(&test_arena, struct adapter_file_whole, in.saved_count + 1);
+    int64_t experts = 0;
     for (size_t i = 0; i < in.module_count; i++) {
         const struct adapter_file_module *m = &in.modules[i];
-        factors[i] = (struct adapter_file_factors){
-            m->name, m->in, m->out, load(m->a), load(m->b), m->magnitude ? load(m->magnitude) : NULL
-        };
+        factors[i] = (struct adapter_file_factors){ m->name,
+                                                    m->in,
+                                                    m->out,
+                                                    adapter_file_a(&test_arena, m),
+                                                    adapter_file_b(&test_arena, m),
+                                                    m->magnitude ? load(m->magnitude) : NULL };
+        experts = m->stack ? m->stack->experts : experts;
     }
     for (size_t i = 0; i < in.saved_count; i++) {
         const struct safetensors_tensor *t = in.saved[i].tensor;
@@ -46,8 +51,8 @@ static enum err write_again(const char *from, const char *to)
             in.saved[i].name, t->rank, { t->shape[0], t->shape[1] }, load(t)
         };
     }
-    struct adapter_file_content content = { factors, in.module_count, whole, in.saved_count,
-                                            STORAGE_F32 };
+    struct adapter_file_content content = { factors,        in.module_count, whole,
+                                            in.saved_count, STORAGE_F32,     experts };
     mkdir(to, 0777);
     enum err err = adapter_file_write(to, &test_arena, &in.config, &content);
     adapter_file_release(&in);
@@ -115,6 +120,6 @@ TEST(models_are_quantized_for_bitsandbytes)
 {
     if (!getenv("ROUNDTRIP"))
         return test_skip("tools/peft_roundtrip.py runs this");
-    for (int i = 0; i < KINDS; i++)
+    for (int i = 0; i < QUANTIZED; i++)
         CHECK(!quantize(folder_of(kinds[i], "base"), folder_of(kinds[i], "ours_nf4")));
 }

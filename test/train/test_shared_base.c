@@ -107,12 +107,13 @@ TEST(training_with_a_shared_base_gives_the_bits_of_a_whole_one)
         }
 }
 
-// All parts together are the linears, which begin at multiples of 256 bytes; besides, a rank has
-// two whole layers in its workspace, and what was planned is what was allocated.
+// All parts together are the linears, which begin at multiples of 256 bytes, and the moments;
+// besides, a rank has two whole layers in its workspace, and what was planned is what was
+// allocated.
 TEST(training_with_a_shared_base_needs_its_part_of_the_memory)
 {
     for (int i = 0; i < KINDS; i++) {
-        struct crew *whole = crew_of(&kinds[i], false, 1), *shared = crew_of(&kinds[i], true, 4);
+        struct crew *whole = crew_of(&kinds[i], false, 4), *shared = crew_of(&kinds[i], true, 4);
         const struct blocks *all = &whole->runs[0]->tiny->transformer.blocks;
         const struct transformer *t = &shared->runs[3]->tiny->transformer;
         int64_t layers = t->base.own.rows;
@@ -120,10 +121,13 @@ TEST(training_with_a_shared_base_needs_its_part_of_the_memory)
         int64_t gone = all->bytes[BLOCKS_WEIGHTS] - (t->blocks.bytes[BLOCKS_WEIGHTS] - own);
         if (kinds[i].fp8 || kinds[i].method == RECIPE_QLORA || kinds[i].compute == DTYPE_F32)
             CHECK(4 * own >= gone && 4 * own - gone < layers * 4 * 512);
+        int64_t parts = 4 * shared->runs[0]->tiny->transformer.blocks.bytes[BLOCKS_OPTIMIZER];
+        int64_t moments = all->bytes[BLOCKS_OPTIMIZER];
+        CHECK(parts >= moments && parts - moments <= 2 * 4 * GROUP_ALIGNMENT * 4);
         CHECK(t->blocks.bytes[BLOCKS_WORKSPACE] - all->bytes[BLOCKS_WORKSPACE] == 2 * layer);
         CHECK(layers * layer == 4 * own && blocks_are_full(&t->blocks));
         CHECK(t->device->allocated_bytes == blocks_total(&t->blocks));
-        crew_finish(whole, 1);
+        crew_finish(whole, 4);
         crew_finish(shared, 4);
     }
 }

@@ -2,7 +2,7 @@
 #include "host/file.h"
 #include "test/files.h"
 #include "test/test.h"
-#include "train/tuned.h"
+#include "train/files/tuned.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -102,8 +102,9 @@ TEST(tuned_writers_at_the_same_time_lose_nothing)
 {
     enum { WRITERS = 8, ROUNDS = 5 };
     const char *path = new_path("tuned_crowd");
+    pid_t writers[WRITERS];
     for (int i = 0; i < WRITERS; i++)
-        if (!fork()) {
+        if (!(writers[i] = fork())) {
             enum err err = OK;
             for (int round = 0; round < ROUNDS && !err; round++)
                 err = tuned_write(path, card, (uint64_t)(100 * i + round),
@@ -111,8 +112,9 @@ TEST(tuned_writers_at_the_same_time_lose_nothing)
             _exit(err ? 1 : 0);
         }
     for (int i = 0; i < WRITERS; i++) {
-        int status;
-        CHECK(wait(&status) > 0 && WIFEXITED(status) && !WEXITSTATUS(status));
+        int status; // of this one: tests before may have left others behind
+        CHECK(waitpid(writers[i], &status, 0) == writers[i]);
+        CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
     }
     for (int i = 0; i < WRITERS; i++)
         for (int round = 0; round < ROUNDS; round++)

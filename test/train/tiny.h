@@ -13,22 +13,24 @@ struct tiny {
     struct transformer transformer;
 };
 
-// 2 layers, width 32, 4 and 2 heads of 8, feed-forward 48, vocabulary 61. Mixtures of experts:
+// Layers of width 32, 4 and 2 heads of 8, feed-forward 48, vocabulary 61. Mixtures of experts:
 // each token to 2 of 5, of width 24 in a second layer of Qwen 3's, whose first is dense, or 48 in
-// all of Mixtral's.
-static inline struct tiny *tiny_make(const char *kind)
+// all of Mixtral's and of gpt-oss's.
+static inline struct tiny *tiny_make_deep(const char *kind, int layers)
 {
     struct tiny *tiny = ARENA_NEW(&test_arena, struct tiny, 1);
     const char *json = text_format(
         &test_arena,
-        "{\"model_type\": \"%s\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
+        "{\"model_type\": \"%s\", \"hidden_size\": 32, \"num_hidden_layers\": %d, "
         "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 8, "
         "\"intermediate_size\": 48, \"vocab_size\": 61, \"max_position_embeddings\": 64, "
         "\"sliding_window\": 5, \"rope_theta\": 100.0, \"rms_norm_eps\": 1e-5, "
         "\"num_experts_per_tok\": 2, \"num_experts\": 5, \"moe_intermediate_size\": 24, "
         "\"mlp_only_layers\": [0], \"norm_topk_prob\": true, \"output_router_logits\": true, "
+        "\"embedding_multiplier\": 3, \"attention_multiplier\": 0.4, "
+        "\"residual_multiplier\": 0.7, \"logits_scaling\": 2, "
         "\"router_aux_loss_coef\": 0.5, \"tie_word_embeddings\": %s}",
-        kind, !strcmp(kind, "qwen3") ? "true" : "false");
+        kind, layers, !strcmp(kind, "qwen3") ? "true" : "false");
     enum err err = decoder_read(&tiny->decoder, &test_arena, text_of(json), "tiny");
     test_check(!err, err ? error_text() : "", "tiny", 0);
     tiny->recipe = recipe_default();
@@ -41,6 +43,11 @@ static inline struct tiny *tiny_make(const char *kind)
                                               .labelled = 48,
                                               .longest = 24 };
     return tiny;
+}
+
+static inline struct tiny *tiny_make(const char *kind)
+{
+    return tiny_make_deep(kind, 2);
 }
 
 // Allocates and starts; the adapters' second factors too, so that gradients reach the first.
@@ -93,6 +100,7 @@ static inline double tiny_loss(struct transformer *t, const struct micro_batch *
 {
     struct transformer_sums sums;
     t->device->backend->zero(t->device, t->loss); // the gradients stay
+    t->preferences = (struct preference_sums){ 0 };
     transformer_loss(t, batch, 0);
     CHECK(!transformer_sums(t, &sums));
     return sums.loss;

@@ -48,12 +48,12 @@ static inline void whole_keep_loss(void *context, const struct training *trainin
     run->stop = report->step == run->stop_at;
 }
 
-// A run that whole_start() can still change before it is laid out.
-static inline struct whole *whole_make(int method, enum dtype compute, int64_t micro_batch,
-                                       int64_t accumulation)
+// A run that can still be changed before whole_start() lays it out.
+static inline struct whole *whole_make_of(struct tiny *tiny, int method, enum dtype compute,
+                                          int64_t micro_batch, int64_t accumulation)
 {
     struct whole *run = ARENA_NEW(&test_arena, struct whole, 1);
-    run->tiny = tiny_make("qwen3");
+    run->tiny = tiny;
     run->tiny->recipe.method = method;
     run->tiny->setup.compute = compute;
     run->tiny->setup.tokens = run->tiny->setup.labelled = 24 * micro_batch;
@@ -67,10 +67,17 @@ static inline struct whole *whole_make(int method, enum dtype compute, int64_t m
     return run;
 }
 
+static inline struct whole *whole_make(int method, enum dtype compute, int64_t micro_batch,
+                                       int64_t accumulation)
+{
+    return whole_make_of(tiny_make("qwen3"), method, compute, micro_batch, accumulation);
+}
+
 static inline struct whole *whole_start(struct whole *run, struct device *device)
 {
-    int64_t micro_batch = run->tiny->setup.tokens / 24;
-    loader_init(&run->loader, &test_arena, &(struct loader_settings){ 24, micro_batch, 1, 0.1 });
+    struct loader_settings settings = { 24, 0, 1, 0.1, run->tiny->setup.beta > 0 };
+    settings.micro_batch = run->tiny->setup.tokens / loader_row_tokens(&settings);
+    loader_init(&run->loader, &test_arena, &settings);
     whole_add_sentences(&run->loader, 128);
     CHECK(!loader_start(&run->loader));
     CHECK(!transformer_init(&run->tiny->transformer, &test_arena, device, &run->tiny->setup));
@@ -92,6 +99,14 @@ static inline struct whole *whole_prepare(int method, enum dtype compute, int64_
                                           int64_t accumulation)
 {
     return whole_start(whole_make(method, compute, micro_batch, accumulation), gradient_device());
+}
+
+static inline bool whole_have_same_bits(const struct whole *a, const struct whole *b)
+{
+    const struct blocks *x = &a->tiny->transformer.blocks, *y = &b->tiny->transformer.blocks;
+    return !memcmp(a->losses, b->losses, sizeof a->losses) &&
+           !memcmp(x->at[BLOCKS_TRAINABLES], y->at[BLOCKS_TRAINABLES],
+                   (size_t)x->bytes[BLOCKS_TRAINABLES]);
 }
 
 static inline void whole_finish(struct whole *run)

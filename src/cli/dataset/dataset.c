@@ -207,6 +207,12 @@ static enum err read_date(struct template_date *out, const char *date)
     return OK;
 }
 
+void dataset_label_answers(struct dataset_options *options)
+{
+    if (options->labels == CHAT_ALL)
+        options->labels = CHAT_COMPLETION;
+}
+
 enum err dataset_open(struct dataset *dataset, struct arena *arena,
                       const struct dataset_options *options)
 {

@@ -76,6 +76,12 @@ void dataset_note_left_out(const struct inputs *inputs);
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);
 
+// Of preference data answers alone carry loss: the prompt is the same for both of a pair.
+void dataset_label_answers(struct dataset_options *options);
+
+// After dataset_read(): ERR_INPUT unless every row of every file was a pair of answers.
+enum err dataset_check_pairs(const struct dataset_reading *reading);
+
 // Tokenizer, template and labels of a profile: what is known before the data is read.
 struct profile dataset_head(const struct dataset *dataset);
 

@@ -36,6 +36,7 @@ struct result {
     const char *problem;
     const uint8_t *learned;
     uint32_t text_bytes, tokens, labelled;
+    const int64_t *later;       // where all of a block are counted, tokens and labelled are this
     uint32_t line;              // counted from the first line of the block
     uint8_t adapted, left_out;  // enum chat_part
     struct vision_load *images; // NULL: none
@@ -84,6 +85,20 @@ static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t
     return labelled;
 }
 
+// A Unigram tokenizer takes the text of a row as one word and, where ids are wanted, keeps the
+// place of each of its bytes.
+static int row_cost(const struct run *run)
+{
+    bool is_one_word = !strcmp(tokenizer_kind(run->dataset->rule.tokenizer), "Unigram");
+    return !is_one_word ? 1 : run->reading->wants_ids ? 4 : 2;
+}
+
+// Where ids are wanted, each byte may be a token.
+static size_t row_limit(const struct run *run)
+{
+    return (size_t)(SOURCE_ROW_LIMIT_BYTES / run->row_cost / (run->reading->wants_ids ? 2 : 1));
+}
+
 // Room for the tokens of a long text, in one piece: growing would leave the smaller ones behind.
 static void reserve(struct run *run, struct item *item, struct worker *worker,
                     const struct chat_text *text)
@@ -104,6 +119,22 @@ static void reserve(struct run *run, struct item *item, struct worker *worker,
     tokens->room = room;
 }
 
+// The memory of a row is that of its normalized text: the limit holds for it too. NFKC writes the
+// three bytes of U+FDFA as 33, with three spaces that may become three bytes each.
+static enum err check_growth(const struct run *run, struct worker *worker, struct text text)
+{
+    enum { MOST = 13 };
+    size_t limit = row_limit(run);
+    struct tokenizer_cache *cache = worker->examples.cache;
+    if (text.size <= limit / MOST ||
+        tokenizer_normal_bytes(run->dataset->rule.tokenizer, cache, text) <= limit)
+        return OK;
+    return fail(ERR_INPUT,
+                "the row is longer than the limit of %s when the tokenizer has "
+                "normalized it and was skipped",
+                text_bytes(&worker->rows, (double)limit));
+}
+
 // Computes ids only on request; counting is much faster. Images, video and sound have no ids: a row
 // that has some would be trained without them.
 static enum err tokenise(struct run *run, struct item *item, struct worker *worker,
@@ -113,6 +144,7 @@ static enum err tokenise(struct run *run, struct item *item, struct worker *work
     if (run->reading->wants_ids && text->has_media)
         return fail(ERR_INPUT, "has images, video or sound, which have no token ids here; use a "
                                "trainer that reads them");
+    TRY(check_growth(run, worker, text->text));
     if (run->reading->wants_ids) {
         size_t first = item->tokens.count;
         reserve(run, item, worker, text);
@@ -128,7 +160,9 @@ static enum err tokenise(struct run *run, struct item *item, struct worker *work
         example.left_out = text->left_out;
         result->learned = learned;
     } else {
-        example_count(&worker->examples, &example, text);
+        int64_t *tokens = ARENA_NEW(&item->scratch, int64_t, 1);
+        if (example_count_later(&worker->examples, &example, text, tokens))
+            result->later = tokens;
         TRY(example_images(&worker->examples, &example, text));
     }
     if (example.images.images > 0) {
@@ -180,6 +214,14 @@ static void work_row(struct run *run, struct item *item, struct worker *worker,
         add_result(item, rows->line)->problem = text_copy(&item->scratch, text_of(error_text()));
 }
 
+static void finish_counts(struct item *item, struct worker *worker)
+{
+    example_finish(&worker->examples);
+    for (size_t i = 0; i < item->count; i++)
+        if (item->results[i].later)
+            item->results[i].tokens = item->results[i].labelled = (uint32_t)*item->results[i].later;
+}
+
 static void release_worker(struct worker *worker)
 {
     example_worker_release(&worker->examples);
@@ -206,6 +248,7 @@ static enum err work(void *context, void *at, int number)
     struct lines rows = item->block.rows;
     for (struct text row; lines_next(&rows, &row); arena_rewind(&worker->rows, mark))
         work_row(run, item, worker, &rows, row);
+    finish_counts(item, worker);
     if (item->block.problem)
         add_result(item, item->block.rows.next_line)->problem = item->block.problem;
     if (item->block.room > KEPT_BYTES)
@@ -416,20 +459,6 @@ static int64_t weigh(void *context, const void *at)
                      (size_t)lines_count(text) * sizeof(struct result));
 }
 
-// A Unigram tokenizer takes the text of a row as one word and, where ids are wanted, keeps the
-// place of each of its bytes.
-static int row_cost(const struct run *run)
-{
-    bool is_one_word = !strcmp(tokenizer_kind(run->dataset->rule.tokenizer), "Unigram");
-    return !is_one_word ? 1 : run->reading->wants_ids ? 4 : 2;
-}
-
-// Where ids are wanted, each byte may be a token.
-static size_t row_limit(const struct run *run)
-{
-    return (size_t)(SOURCE_ROW_LIMIT_BYTES / run->row_cost / (run->reading->wants_ids ? 2 : 1));
-}
-
 // "example" is the built-in dataset, unless a file has that name.
 static const struct embedded *find_example(const char *const *words, size_t count)
 {
@@ -489,6 +518,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
     run.row_cost = row_cost(&run);
     int workers = pool_workers((int)dataset->options.threads);
     run.workers = calloc((size_t)workers, sizeof *run.workers);
+    dataset->rule.words = workers > 1 ? tokenizer_words_init() : NULL;
     struct pool_job job = { .context = &run,
                             .item_size = sizeof(struct item),
                             .take = take,
@@ -520,7 +550,20 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
     for (int i = 0; run.workers && i < workers; i++)
         release_worker(&run.workers[i]);
     free(run.workers);
+    tokenizer_words_release(dataset->rule.words);
+    dataset->rule.words = NULL;
     keep_shapes(reading, dataset->arena);
     arena_release(&run.source_arena);
     return err;
+}
+
+enum err dataset_check_pairs(const struct dataset_reading *reading)
+{
+    for (size_t i = 0; i < reading->shape_count; i++)
+        if (strcmp(reading->shapes[i].format, record_format_names[RECORD_PREFERENCE]))
+            return fail(ERR_INPUT,
+                        "--objective dpo compares a chosen with a rejected answer, and rows are of "
+                        "the format %s; --fields chosen=NAME,rejected=NAME names the columns",
+                        reading->shapes[i].format);
+    return OK;
 }

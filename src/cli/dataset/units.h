@@ -77,4 +77,9 @@ enum err units_check_tokens(int64_t *count, const struct units *units, size_t un
 // Gives the examples of all units, in order and without their ids, and fills shapes and files.
 enum err units_read(struct units *units, struct dataset_reading *reading);
 
+// units.json: as text, as a file, and read again. ERR_INPUT if the text is nothing that was
+// written.
+void units_put_document(struct out *out, const struct units *units);
 enum err units_write_document(const struct units *units);
+enum err units_read_document(struct units *out, struct arena *arena, struct text text,
+                             const char *path);

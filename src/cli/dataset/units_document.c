@@ -74,17 +74,22 @@ static struct text former(struct arena *arena, const char *path)
     return access(path, F_OK) || file_read(&text, arena, path) ? (struct text){ 0 } : text;
 }
 
+void units_put_document(struct out *out, const struct units *units)
+{
+    struct json_writer w = { .out = out };
+    json_open(&w, NULL, '{');
+    write_head(units, &w);
+    write_lists(units, &w);
+    json_close(&w, '}');
+    out_char(out, '\n');
+}
+
 enum err units_write_document(const struct units *units)
 {
     struct arena scratch = { 0 };
     const char *path = document_path(&scratch, units->folder);
     struct out document = { .arena = &scratch };
-    struct json_writer w = { .out = &document };
-    json_open(&w, NULL, '{');
-    write_head(units, &w);
-    write_lists(units, &w);
-    json_close(&w, '}');
-    out_char(&document, '\n');
+    units_put_document(&document, units);
     struct text old = former(&scratch, path);
     struct json tree;
     enum err err = OK;
@@ -120,19 +125,21 @@ static void read_head(struct units *out, const struct json *in)
     out->head.vision = json_copy_text(out->arena, in, "vision");
 }
 
-static void read_files(struct units *out, const struct json *list)
+static bool read_files(struct units *out, const struct json *list)
 {
     size_t count = list->count;
     out->head.files = ARENA_NEW(out->arena, struct profile_file, count);
     out->manifest.inputs.paths = ARENA_NEW(out->arena, const char *, count);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_copy_text(out->arena, &list->items[i], "name");
-        name = name ? name : "?";
+        if (!name || !*name)
+            return false;
         out->head.files[i] =
             (struct profile_file){ name, json_get_count(&list->items[i], "bytes") };
         out->manifest.inputs.paths[i] = name;
     }
     out->head.file_count = out->manifest.inputs.count = count;
+    return true;
 }
 
 // A key is part of a file name: 32 hexadecimal digits.
@@ -154,28 +161,25 @@ static bool read_units(struct units *out, const struct json *list)
         out->keys[i] = json_copy_text(out->arena, in, "key");
         size_t count = out->manifest.inputs.count;
         if (!is_key(out->keys[i]) || unit.file >= count || !unit.files ||
-            unit.files > count - unit.file)
+            unit.files > count - unit.file || unit.from < 0 || unit.to < 0)
             return false;
         out->manifest.units[out->manifest.count++] = unit;
     }
     return true;
 }
 
-enum err units_load(struct units *out, struct arena *arena, const char *folder)
+enum err units_read_document(struct units *out, struct arena *arena, struct text text,
+                             const char *path)
 {
-    *out = (struct units){ .arena = arena, .folder = folder };
-    const char *path = document_path(arena, folder);
-    struct text text;
+    *out = (struct units){ .arena = arena };
     struct json tree;
-    TRY(file_read(&text, arena, path));
     TRY(json_read(&tree, arena, text, path));
     const struct json *files = json_get(&tree, "files"), *units = json_get(&tree, "units");
     bool known = text_is(json_get_text(&tree, "kind"), "units") &&
                  json_get_number(&tree, "version", 0) == 1 && is_list(files) && is_list(units);
     if (known) {
         read_head(out, &tree);
-        read_files(out, files);
-        known = read_units(out, units);
+        known = read_files(out, files) && read_units(out, units);
     }
     if (!known)
         return fail(ERR_INPUT, "%s: is no list of work units as gpuhours profile --units writes it",
@@ -184,4 +188,14 @@ enum err units_load(struct units *out, struct arena *arena, const char *folder)
     return batches
                ? field_read(profile_settings_fields, &out->settings, arena, batches, path, false)
                : OK;
+}
+
+enum err units_load(struct units *out, struct arena *arena, const char *folder)
+{
+    const char *path = document_path(arena, folder);
+    struct text text;
+    TRY(file_read(&text, arena, path));
+    TRY(units_read_document(out, arena, text, path));
+    out->folder = folder;
+    return OK;
 }

@@ -120,6 +120,7 @@ enum err example_worker_init(struct example_worker *worker, const struct example
     *worker = (struct example_worker){ .rule = rule };
     TRY(chat_init(&worker->chat, &rule->chat));
     worker->cache = tokenizer_cache_init(rule->tokenizer);
+    tokenizer_cache_share(worker->cache, rule->words);
     return OK;
 }
 
@@ -201,6 +202,15 @@ static void count_estimate(struct example_worker *worker, struct example *out,
     out->labelled = out->labelled < out->tokens ? out->labelled : out->tokens;
 }
 
+static void describe(struct example *out, const struct chat_text *text)
+{
+    out->hash = example_hash(text->text);
+    out->text_bytes = (int64_t)text->text.size;
+    out->adapted = text->adapted;
+    out->left_out = text->left_out;
+    out->has_media = text->has_media;
+}
+
 void example_count(struct example_worker *worker, struct example *out, const struct chat_text *text)
 {
     const struct example_rule *rule = worker->rule;
@@ -214,11 +224,26 @@ void example_count(struct example_worker *worker, struct example *out, const str
         out->tokens =
             tokenizer_count_spans(rule->tokenizer, worker->cache, text->text, flags,
                                   spans_of(worker, text), text->span_count, &out->labelled);
-    out->hash = example_hash(text->text);
-    out->text_bytes = (int64_t)text->text.size;
-    out->adapted = text->adapted;
-    out->left_out = text->left_out;
-    out->has_media = text->has_media;
+    describe(out, text);
+}
+
+bool example_count_later(struct example_worker *worker, struct example *out,
+                         const struct chat_text *text, int64_t *tokens)
+{
+    const struct example_rule *rule = worker->rule;
+    if (!rule->exact || rule->vision || !example_labels_all(text)) {
+        example_count(worker, out, text);
+        return false;
+    }
+    tokenizer_count_later(rule->tokenizer, worker->cache, text->text,
+                          text->wants_special_tokens ? TOKENIZER_SPECIAL : 0, tokens);
+    describe(out, text);
+    return true;
+}
+
+void example_finish(struct example_worker *worker)
+{
+    tokenizer_count_waiting(worker->rule->tokenizer, worker->cache);
 }
 
 // --- images ------------------------------------------------------------------

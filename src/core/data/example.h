@@ -26,6 +26,7 @@ typedef enum err example_image_file(struct image_size *out, struct arena *arena,
 
 struct example_rule {
     struct tokenizer *tokenizer;
+    struct tokenizer_words *words; // shared by the workers; NULL: there is one
     const char *tokenizer_name;
     bool exact;                // false: estimated by the built-in vocabulary × factor
     double factor, spread;     // of an estimate; 1 and 0 if exact
@@ -97,6 +98,11 @@ bool example_labels_all(const struct chat_text *text); // then special tokens ca
 // Fills in tokens, labelled, text_bytes and hash.
 void example_count(struct example_worker *worker, struct example *out,
                    const struct chat_text *text);
+// The same where all tokens carry loss and nothing else has to know their number at once: true, and
+// *tokens has the number after example_finish(). Counting many texts together is faster.
+bool example_count_later(struct example_worker *worker, struct example *out,
+                         const struct chat_text *text, int64_t *tokens);
+void example_finish(struct example_worker *worker);
 
 // Adds the images of a row to its tokens, in place of what stands for them in the text. Call it
 // after example_count(). ERR_INPUT if a size is needed and not known.

@@ -20,6 +20,15 @@ void packing_shuffle(uint32_t *order, size_t count, uint64_t seed)
     }
 }
 
+const uint32_t *packing_order(struct arena *arena, size_t count, uint64_t seed)
+{
+    uint32_t *order = ARENA_NEW(arena, uint32_t, count);
+    for (size_t i = 0; i < count; i++)
+        order[i] = (uint32_t)i;
+    packing_shuffle(order, count, seed);
+    return order;
+}
+
 // --- examples to pieces ------------------------------------------------------
 
 static int32_t labelled_within(struct length length, int64_t start, int64_t size)
@@ -85,13 +94,9 @@ static struct packing_piece *make_pieces(const struct packing_job *job, size_t *
         room += (size_t)(job->lengths->items[i].tokens / limit);
 
     struct packing_piece *pieces = ARENA_NEW(job->arena, struct packing_piece, room);
-    uint32_t *order = NULL;
-    if (job->rule->shuffles_examples) {
-        order = ARENA_NEW(job->arena, uint32_t, examples);
-        for (size_t i = 0; i < examples; i++)
-            order[i] = (uint32_t)i;
-        packing_shuffle(order, examples, job->seed);
-    }
+    const uint32_t *order = NULL;
+    if (job->rule->shuffles_examples)
+        order = job->order ? job->order : packing_order(job->arena, examples, job->seed);
     *count = 0;
     for (size_t i = 0; i < examples; i++)
         *count += add_example(job, pieces + *count, order ? order[i] : (uint32_t)i);
@@ -245,19 +250,23 @@ static void wrap(const struct packing_job *job, const struct packing_piece *whol
 
 // --- the order of rows -------------------------------------------------------
 
-// Sorts one mega-batch by decreasing size with a merge sort: stable, as Python's sort is.
+// Sorts one mega-batch by decreasing size, byte by byte of the sizes: stable, as Python's sort is.
 static void sort_falling(uint32_t *order, uint32_t *spare, const int32_t *sizes, size_t count)
 {
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t first = 0; first < count; first += 2 * width) {
-            size_t middle = first + width < count ? first + width : count;
-            size_t end = middle + width < count ? middle + width : count;
-            size_t a = first, b = middle;
-            for (size_t i = first; i < end; i++)
-                spare[i] = a < middle && (b == end || sizes[order[a]] >= sizes[order[b]])
-                               ? order[a++]
-                               : order[b++];
+    uint32_t used = 0;
+    for (size_t i = 0; i < count; i++)
+        used |= (uint32_t)sizes[order[i]];
+    for (int shift = 0; shift < 32 && used >> shift; shift += 8) {
+        uint32_t places[256] = { 0 }, next = 0;
+        for (size_t i = 0; i < count; i++)
+            places[(uint32_t)sizes[order[i]] >> shift & 255]++;
+        for (int byte = 255; byte >= 0; byte--) {
+            uint32_t first = next;
+            next += places[byte];
+            places[byte] = first;
         }
+        for (size_t i = 0; i < count; i++)
+            spare[places[(uint32_t)sizes[order[i]] >> shift & 255]++] = order[i];
         memcpy(order, spare, count * sizeof *order);
     }
 }
@@ -301,11 +310,7 @@ static void reorder_rows(const struct packing_job *job, const uint32_t *order)
 
 static void shuffle_rows(const struct packing_job *job)
 {
-    uint32_t *order = ARENA_NEW(job->arena, uint32_t, job->out->rows);
-    for (size_t i = 0; i < job->out->rows; i++)
-        order[i] = (uint32_t)i;
-    packing_shuffle(order, job->out->rows, job->seed + 1);
-    reorder_rows(job, order);
+    reorder_rows(job, packing_order(job->arena, job->out->rows, job->seed + 1));
 }
 
 // transformers groups batches of micro-batch × accumulation rows.
@@ -395,6 +400,7 @@ struct packing_job packing_job(const struct packing_rule *rule, const struct pac
         .ranks = setup->ranks ? setup->ranks : 1,
         .multiple = setup->multiple ? setup->multiple : rule->multiple,
         .seed = setup->seed,
+        .order = setup->order,
     };
     if (rule->single_rows) {
         job.accumulation *= job.micro_batch;
@@ -431,31 +437,5 @@ enum err packing_plan(struct packing *out, struct arena *arena, const struct len
     TRY(start(&job, out, arena, lengths, rule, setup));
     make_rows(&job);
     packing_make_batches(&job);
-    return OK;
-}
-
-enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,
-                       const struct packing_rule *rule, const struct packing_setup *setup)
-{
-    struct arena arena = { 0 };
-    struct packing out;
-    struct packing_job job;
-    TRY(start(&job, &out, &arena, lengths, rule, setup));
-    size_t count;
-    struct packing_piece *pieces = make_pieces(&job, &count);
-    *tokens = 0;
-    for (size_t i = 0; i < count; i++)
-        *tokens += pieces[i].size - rule->shift;
-    if (rule->method == PACKING_WRAPPED) {
-        wrap(&job, pieces, count);
-        *rows = (int64_t)out.rows;
-    } else if (rule->method == PACKING_NONE || rule->method == PACKING_GROUPED) {
-        *rows = (int64_t)count;
-    } else {
-        struct packing_bins bins;
-        place_pieces(&job, &bins, &arena, pieces, count);
-        *rows = bins.count;
-    }
-    arena_release(&arena);
     return OK;
 }

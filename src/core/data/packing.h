@@ -100,6 +100,7 @@ struct packing_setup {
     int64_t ranks;        // data-parallel; 0 means 1
     int64_t multiple;     // replaces the rule's; 0: keeps it
     uint64_t seed;
+    const uint32_t *order; // packing_order() of the examples and the seed, if the caller has it
 };
 
 enum { PACKING_LARGEST_WINDOW = 1 << 24 };
@@ -182,12 +183,10 @@ double packing_widths_error(const struct packing_sights *sights, double micro_ba
 void packing_scale(struct batches *sums, double factor, const struct packing_rule *rule,
                    const struct packing_setup *setup);
 
-// Only the number of rows and of the tokens in them; much faster than packing_plan().
-enum err packing_count(int64_t *rows, int64_t *tokens, const struct lengths *lengths,
-                       const struct packing_rule *rule, const struct packing_setup *setup);
-
 // The permutation of a seed; the only source of randomness here.
 void packing_shuffle(uint32_t *order, size_t count, uint64_t seed);
+const uint32_t *packing_order(struct arena *arena, size_t count,
+                              uint64_t seed); // of 0 to count - 1
 
 // Reorders a permutation as transformers' group_by_length does: mega-batches of min(n / 4b, 50)
 // batches, each sorted by decreasing length; then the longest example of all comes first.

@@ -77,12 +77,27 @@ static bool is_larger(const struct packing_batch *a, const struct packing_batch 
     return size_a != size_b ? size_a > size_b : a->attended > b->attended;
 }
 
+// Sorts widths by counting those of each, unless there are few of wide ones.
+static void sort_widths(double *widths, size_t count, int64_t widest, struct arena *scratch)
+{
+    enum { SPARSE = 8 };
+    if (widest / SPARSE > (int64_t)count)
+        return; // stats_range() sorts
+    uint32_t *counts = ARENA_NEW(scratch, uint32_t, (size_t)widest + 1);
+    for (size_t i = 0; i < count; i++)
+        counts[(size_t)widths[i]]++;
+    for (size_t width = 0, at = 0; width <= (size_t)widest; width++)
+        for (uint32_t left = counts[width]; left; left--)
+            widths[at++] = (double)width;
+}
+
 static void summarise(const struct packing_job *job)
 {
     struct packing *out = job->out;
     struct batches *sums = &out->sums;
     struct arena scratch = { 0 };
     double *widths = ARENA_NEW(&scratch, double, out->count);
+    int64_t widest = 0;
     for (size_t i = 0; i < out->count; i++) {
         const struct packing_batch *batch = &out->batches[i];
         sums->processed_tokens += batch->rows * batch->width;
@@ -93,10 +108,12 @@ static void summarise(const struct packing_job *job)
         if (is_larger(batch, &sums->worst))
             sums->worst = *batch;
         widths[i] = (double)batch->width;
+        widest = batch->width > widest ? batch->width : widest;
     }
     sums->micro_batches = (int64_t)out->count;
     sums->mean_width = stats_mean(widths, out->count);
-    sums->widths = stats_range(widths, out->count); // sorts
+    sort_widths(widths, out->count, widest, &scratch);
+    sums->widths = stats_range(widths, out->count);
     for (size_t i = 0; i < out->count; i++)
         sums->distinct_widths += !i || widths[i] != widths[i - 1];
     if (sums->processed_tokens) {

@@ -16,6 +16,7 @@ struct packing_job {
     int64_t window, micro_batch, accumulation, ranks, multiple;
     int64_t capacity; // of a row, in tokens as counted by the packer
     uint64_t seed;
+    const uint32_t *order; // NULL: not known yet
     struct packing *out;
 };
 

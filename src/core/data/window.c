@@ -54,6 +54,8 @@ struct inputs {
     const struct lengths *list;
     const struct window_request *request;
     const struct packing_trainer *trainer;
+    struct arena *scratch; // of one simulation, rewound after each
+    const uint32_t *order; // of the examples, the same in all
     struct lengths_sums sums;
     int64_t longest;
     struct batches uncut[BATCHING_PACKED]; // of a window that cuts nothing; steps 0: not known yet
@@ -70,14 +72,15 @@ static enum err simulate(struct batches *out, const struct inputs *in, enum batc
                                                                        : WINDOW_MICRO_BATCH,
                                    .accumulation = request->accumulation,
                                    .ranks = request->ranks,
-                                   .seed = request->seed };
-    struct arena scratch = { 0 };
+                                   .seed = request->seed,
+                                   .order = in->order };
+    struct arena_mark mark = arena_mark(in->scratch);
     struct packing packing;
-    enum err err = packing_plan(&packing, &scratch, in->list, &rule, &setup);
+    enum err err = packing_plan(&packing, in->scratch, in->list, &rule, &setup);
     *out = packing.sums;
     if (!err && in->list->each > 0)
         packing_scale(out, in->list->each, &rule, &setup);
-    arena_release(&scratch);
+    arena_rewind(in->scratch, mark);
     return err;
 }
 
@@ -198,11 +201,13 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
     out->count = find_candidates(windows, tally, request->context);
 
     struct arena scratch = { 0 };
+    in.scratch = &scratch;
     struct lengths shuffled;
     if (!in.list) {
         lengths_unroll(&shuffled, &scratch, tally, request->seed);
         in.list = &shuffled;
     }
+    in.order = packing_order(&scratch, in.list->count, request->seed);
     enum err err = OK;
     double costs[MOST_CANDIDATES], whole = NAN;
     for (size_t i = 0; i < out->count && !err; i++) {

@@ -163,7 +163,9 @@ double overhead_eval_cost(const struct step *step)
     return all > 0 ? forward / all : 1;
 }
 
-// PyTorch runs attention through cuDNN on Hopper and newer, and builds a plan for each shape.
+// PyTorch runs attention through cuDNN on Hopper and newer, and builds a plan for each shape. Rows
+// that lie end to end need a kernel that takes lengths as they come (FlashAttention's), which has
+// no plans.
 static bool runs_cudnn(const struct gpu *gpu)
 {
     double capability = 0;
@@ -194,18 +196,20 @@ static struct assumption spread_over(const char *name, double low, double mid, d
 // whatever the layers; on a machine that has evaluated before, 0.3 s. Nobody measured other stacks
 // and older GPUs.
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
-                           double layers, double alignments)
+                           const struct step_batch *batch, double layers, double alignments)
 {
     const double known = 0.1; // seconds; stacks that nobody measured have less
     double width = stack->first_width_seconds;
     double first = stack->first_steps_seconds * layers * fmax(1, alignments);
-    bool measured = width >= known && runs_cudnn(gpu);
+    bool measured = width >= known && runs_cudnn(gpu) && !batch->packed;
     if (width >= known && !measured)
         width = 0.02;
-    out->first_width_seconds = spread_over("first sight of a width", width * (measured ? 0.7 : 0.2),
-                                           width, width * (measured ? 1.4 : 6), measured,
-                                           measured ? "on an H200, transformers with PEFT"
-                                                    : "not measured for this stack and GPU");
+    out->first_width_seconds =
+        spread_over("first sight of a width", width * (measured ? 0.7 : 0.2), width,
+                    width * (measured ? 1.4 : 6), measured,
+                    measured        ? "on an H200, transformers with PEFT"
+                    : batch->packed ? "not measured where rows lie end to end"
+                                    : "not measured for this stack and GPU");
     bool warm = out->file_cache == CACHE_WARM;
     const struct range share =
         warm ? (struct range){ 0.05, 0.1, 0.2 } : (struct range){ 0.1, 1, measured ? 1.5 : 2.2 };
@@ -238,7 +242,8 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     double share = estimate_evaluation_share(setup, step);
     out->eval_cost = isnan(share) ? overhead_eval_cost(step) : share;
     out->new_widths = setup->distinct_widths;
-    overhead_first_sights(out, setup->stack, setup->gpu, step->layers, setup->alignments);
+    overhead_first_sights(out, setup->stack, setup->gpu, &setup->batch, step->layers,
+                          setup->alignments);
     out->gpus = (double)layout_gpus(layout);
     if (setup->passes.rollout)
         out->gpus += setup->passes.rollout->gpus; // those that only sample

@@ -98,9 +98,10 @@ static inline const struct assumption *overhead_evaluation(const struct overhead
     return o->evaluation_seconds.value.mid > 0 ? &o->evaluation_seconds : &o->eval_share;
 }
 
-// What the first sight of a width and the first steps cost this stack on this GPU (may be NULL).
+// What the first sight of a width and the first steps cost this stack on this GPU (may be NULL), in
+// micro-batches of this kind.
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
-                           double layers, double alignments);
+                           const struct step_batch *batch, double layers, double alignments);
 
 // Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation.
 void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step);

@@ -95,6 +95,8 @@ struct price price_find(struct arena *arena, const struct catalog *catalog, cons
             note_age(&price, offer->as_of);
         }
     stats_sort(price.usd_per_gpu_hour, price.offers);
+    price.unconnected = price.offers && !networked;
+    price.paid_per_used = price.offers ? least : 1;
     const struct offer *own = find_own(catalog, gpu, gpus);
     if (own) {
         price = price_given(arena, own->on_demand_usd_per_hour / gpus);
@@ -105,7 +107,9 @@ struct price price_find(struct arena *arena, const struct catalog *catalog, cons
 
 struct price price_given(struct arena *arena, double usd_per_gpu_hour)
 {
-    struct price price = { .usd_per_gpu_hour = ARENA_NEW(arena, double, 1), .offers = 1 };
+    struct price price = { .usd_per_gpu_hour = ARENA_NEW(arena, double, 1),
+                           .offers = 1,
+                           .paid_per_used = 1 };
     price.usd_per_gpu_hour[0] = usd_per_gpu_hour;
     return price;
 }

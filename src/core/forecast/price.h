@@ -3,8 +3,9 @@
 //
 // A simple view: each provider's cheapest on-demand instances that hold that many GPUs, billed as
 // whole instances. Like core/hosting it takes firm prices in a stated country only, and several
-// instances only over a known network. One's own machine, where there is one, is the only price.
-// core/hosting compares places and terms.
+// instances only over a known network; where no offer has one, the price says that nothing joins
+// them. One's own machine, where there is one, is the only price. core/hosting compares places and
+// terms.
 
 #pragma once
 
@@ -15,7 +16,9 @@ struct price {
     double *usd_per_gpu_hour; // per GPU used, one per provider, ascending
     size_t offers;
     const char *oldest, *newest; // as_of of the offers; NULL without any
+    double paid_per_used;        // GPUs paid for over GPUs used: whole instances are billed
     bool own;                    // of one's own machine
+    bool unconnected;            // of instances with no known network, none of which holds them all
 };
 
 // Prices of that many GPUs, in instances that hold them in the fewest machines and leave the fewest

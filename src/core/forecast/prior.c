@@ -18,7 +18,36 @@ static int find_method(const char *name)
     return -1;
 }
 
-static struct prior_run describe(const struct catalog *catalog, const struct history_entry *entry)
+// Where a run was measured, as far as its entry tells.
+static struct transfer_place place_of(const struct history_entry *entry, struct arena *arena,
+                                      const struct model *model, const struct gpu *gpu)
+{
+    struct json tree;
+    struct pilot_configuration c;
+    int64_t gpus = entry->gpus > 0 ? entry->gpus : 1;
+    struct transfer_place place = { .model = model ? model->name : entry->model,
+                                    .gpu = gpu ? gpu->name : entry->gpu,
+                                    .recipe = recipe_default(),
+                                    .layout = layout_single(),
+                                    .tokens = NAN,
+                                    .attended = NAN };
+    place.layout.data = gpus;
+    if (entry->configuration &&
+        !json_read(&tree, arena, text_of(entry->configuration), "configuration") &&
+        !pilot_configuration_read_member(&c, arena, &tree, "configuration")) {
+        place.recipe = c.recipe;
+        place.tokens = c.micro_batch_tokens;
+        place.attended = c.attended_tokens;
+        struct layout layout;
+        if (!transfer_layout(&layout, &c, gpus))
+            place.layout = layout;
+    }
+    place.recipe.method = find_method(entry->method);
+    return place;
+}
+
+static struct prior_run describe(const struct catalog *catalog, struct arena *arena,
+                                 const struct history_entry *entry)
 {
     const struct model *model = NULL;
     const struct gpu *gpu = NULL;
@@ -29,24 +58,10 @@ static struct prior_run describe(const struct catalog *catalog, const struct his
     return (struct prior_run){
         .id = entry->id,
         .stack = entry->stack,
-        .model = model ? model->name : entry->model,
-        .gpu = gpu ? gpu->name : entry->gpu,
-        .method = find_method(entry->method),
+        .place = place_of(entry, arena, model, gpu),
         .parameters = model ? (double)model_parameters(model) : NAN,
-        .gpus = entry->gpus > 0 ? (double)entry->gpus : 1,
         .log_ratio = log(entry->actual_tokens_per_second / entry->roofline_tokens_per_second),
     };
-}
-
-void prior_open(struct prior *out, struct arena *arena, const struct catalog *catalog,
-                const struct history_entry *entries, size_t count)
-{
-    *out = (struct prior){ .runs = ARENA_NEW(arena, struct prior_run, count + 1) };
-    for (size_t i = 0; i < count; i++)
-        if (history_teaches(entries, i) &&
-            !plausible_entry(catalog, arena, &entries[i], history_kinds[entries[i].kind]))
-            out->runs[out->count++] = describe(catalog, &entries[i]);
-    fail(OK, "%s", ""); // names that no catalog has are no failure
 }
 
 // --- how near ----------------------------------------------------------------
@@ -56,26 +71,49 @@ static bool same_text(const char *a, const char *b)
     return a && b && !strcmp(a, b);
 }
 
-static double doublings(double a, double b, double unknown)
+// A model that is not in the catalog is taken as eight times as large or small.
+static double size_doublings(double a, double b)
 {
-    return a > 0 && b > 0 ? fabs(log2(a / b)) : unknown;
+    return a > 0 && b > 0 ? fabs(log2(a / b)) : 3;
 }
 
 double prior_correlation(const struct prior_run *a, const struct prior_run *b, double variance)
 {
-    bool same_model = same_text(a->model, b->model);
-    double size = same_model ? 0 : PRIOR_SIZE * doublings(a->parameters, b->parameters, 3);
-    const double parts[] = {
-        size,
-        transfer_difference(TRANSFER_MODEL, !same_model),
-        transfer_difference(TRANSFER_METHOD, a->method != b->method),
-        transfer_difference(TRANSFER_GPU, !same_text(a->gpu, b->gpu)),
-        transfer_difference(TRANSFER_GPUS, doublings(a->gpus, b->gpus, 0)),
-    };
-    double square = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        square += parts[i] * parts[i];
+    double parts[TRANSFER_CAUSES];
+    transfer_differences(parts, &a->place, &b->place);
+    double size =
+        parts[TRANSFER_MODEL] > 0 ? PRIOR_SIZE * size_doublings(a->parameters, b->parameters) : 0;
+    double square = size * size;
+    for (int cause = 0; cause < TRANSFER_CAUSES; cause++)
+        square += parts[cause] * parts[cause];
     return exp(-square / (2 * variance));
+}
+
+// Whether a newer run of the same configuration is already there.
+static bool is_repeated(const struct prior *prior, const struct prior_run *run)
+{
+    const double same = 0.99; // rows a fifth longer are another configuration
+    for (size_t i = 0; i < prior->count; i++)
+        if (same_text(prior->runs[i].stack, run->stack) &&
+            prior_correlation(&prior->runs[i], run, PRIOR_BETWEEN * PRIOR_BETWEEN) > same)
+            return true;
+    return false;
+}
+
+void prior_open(struct prior *out, struct arena *arena, const struct catalog *catalog,
+                const struct history_entry *entries, size_t count)
+{
+    *out = (struct prior){ .runs = ARENA_NEW(arena, struct prior_run, count + 1) };
+    for (size_t i = 0; i < count; i++) {
+        const struct history_entry *entry = &entries[i];
+        if (history_lacks(entry) ||
+            plausible_entry(catalog, arena, entry, history_kinds[entry->kind]))
+            continue;
+        struct prior_run run = describe(catalog, arena, entry);
+        if (!is_repeated(out, &run))
+            out->runs[out->count++] = run;
+    }
+    fail(OK, "%s", ""); // names that no catalog has are no failure
 }
 
 // The runs nearest to the target, with their correlations; of equally near ones the newest.
@@ -116,8 +154,9 @@ static double widening(double freedom)
 
 // How runs of one site scatter: the usual figure, moderated by what the near runs show.
 struct scatter {
-    double variance; // with Student's widening
-    double own;      // of the runs alone
+    double variance;
+    double wider; // Student's widening of its deviation
+    double own;   // variance of the runs alone
 };
 
 static struct scatter find_scatter(const struct near *near, const double *off)
@@ -129,10 +168,11 @@ static struct scatter find_scatter(const struct near *near, const double *off)
     }
     for (size_t i = 0; i < near->count; i++)
         squares += near->correlations[i] * (off[i] - mean / weight) * (off[i] - mean / weight);
-    double freedom = PRIOR_WORTH + fmax(weight - 1, 0), wider = widening(freedom);
+    double freedom = PRIOR_WORTH + fmax(weight - 1, 0);
     double usual = PRIOR_SCATTER * PRIOR_SCATTER;
-    return (struct scatter){ (PRIOR_WORTH * usual + squares) / freedom * wider * wider,
-                             weight > 1 ? squares / (weight - 1) : 0 };
+    return (struct scatter){ .variance = (PRIOR_WORTH * usual + squares) / freedom,
+                             .wider = widening(freedom),
+                             .own = weight > 1 ? squares / (weight - 1) : 0 };
 }
 
 // Solves K w = c by Cholesky's decomposition; K is symmetric and positive definite, and is lost.
@@ -177,14 +217,15 @@ struct efficiency prior_update(const struct efficiency *catalogs, const struct p
         return out;
     double off[PRIOR_RUNS], covariances[PRIOR_RUNS], weights[PRIOR_RUNS];
     double between[PRIOR_RUNS][PRIOR_RUNS];
-    for (size_t i = 0; i < near.count; i++) // beyond three deviations a number was mistyped
-        off[i] = fmin(fmax(near.runs[i].log_ratio - out.log_mid, -3 * wide), 3 * wide);
+    const double most = 3 * wide; // beyond it a number was mistyped
+    for (size_t i = 0; i < near.count; i++)
+        off[i] = fmin(fmax(near.runs[i].log_ratio - out.log_mid, -most), most);
     struct scatter scatter = find_scatter(&near, off);
     for (size_t i = 0; i < near.count; i++) {
         covariances[i] = sites * near.correlations[i];
-        for (size_t j = 0; j <= i; j++)
+        for (size_t j = 0; j < i; j++)
             between[i][j] = sites * prior_correlation(&near.runs[i], &near.runs[j], usual);
-        between[i][i] += scatter.variance;
+        between[i][i] = sites + scatter.variance;
     }
     solve(weights, between, covariances, near.count);
     double explained = 0;
@@ -192,9 +233,13 @@ struct efficiency prior_update(const struct efficiency *catalogs, const struct p
         out.log_mid += weights[i] * off[i];
         explained += weights[i] * covariances[i];
     }
-    double spread = sqrt(scatter.variance + sites - explained);
+    double spread = sqrt(scatter.variance * scatter.wider * scatter.wider + sites - explained);
     // Knowing more never widens the range, unless the user's runs lie further apart than sites do.
     out.log_spread = fmax(fmin(spread, fmax(wide, sqrt(scatter.own))), PRIOR_LEAST);
+    // One run alone, further away than sites are: the range spans what it says and the catalog's.
+    double moved = fabs(out.log_mid - catalogs->log_mid);
+    if (near.count == 1 && fabs(off[0]) >= most)
+        out.log_spread = fmax(out.log_spread, moved / STATS_P90);
     out.own = (int64_t)near.count;
     return out;
 }
@@ -212,18 +257,19 @@ const struct prior_run *prior_nearest(const struct prior *prior, const struct pr
     return nearest;
 }
 
+struct prior_run prior_target(const struct setup *setup)
+{
+    return (struct prior_run){ .stack = setup->stack->name,
+                               .place = transfer_place(setup),
+                               .parameters = (double)model_parameters(setup->model),
+                               .log_ratio = NAN };
+}
+
 struct efficiency prior_at(const struct prior *prior, const struct efficiency *catalogs,
                            const struct setup *setup)
 {
     if (!prior || !prior->count)
         return *catalogs;
-    struct prior_run target = {
-        .stack = setup->stack->name,
-        .model = setup->model->name,
-        .gpu = setup->gpu->name,
-        .method = setup->recipe.method,
-        .parameters = (double)model_parameters(setup->model),
-        .gpus = (double)layout_gpus(&setup->layout),
-    };
+    struct prior_run target = prior_target(setup);
     return prior_update(catalogs, &target, prior->runs, prior->count);
 }

@@ -15,14 +15,15 @@
 // (core/forecast/transfer.h), have the correlation exp(−d²/2τ²), τ being the deviation between
 // sites, at most what it is where much was measured:
 //
-//     correlation 1 ┤●  same model, method, GPU and number of GPUs
-//                   │ ╲   ● another number of GPUs: 0.8
-//                   │  ╲     ● another GPU: 0.5
-//                   │   ╲__     ● another method: 0.3
+//     correlation 1 ┤●  the same configuration
+//                   │ ╲  ● rows twice as long, or another number of GPUs: 0.9
+//                   │  ╲     ● another GPU: 0.6
+//                   │   ╲__     ● another method: 0.4
 //               0.1 ┤┄┄┄┄┄┄╲┄┄┄┄┄┄┄┄● 8B against 70B: too far, not used
 //                   └────────────────── distance
 //
-// One run moves the middle little, many near ones move it to their mean and narrow the range.
+// One run of the very configuration moves the middle most of the way to itself: what is left is how
+// its repetitions differ from machine to machine. Far ones move it little.
 // Formulas: docs/formulas.md, section ledger.
 
 #pragma once
@@ -33,11 +34,10 @@
 // A measured run: its configuration as far as a ledger knows it, and what came out.
 struct prior_run {
     int64_t id; // in the ledger
-    const char *stack, *model, *gpu;
-    int method;        // of recipe_methods; -1: not known
-    double parameters; // of the model; NAN: not in the catalog
-    double gpus;
-    double log_ratio; // of measured over roofline tokens/s
+    const char *stack;
+    struct transfer_place place; // its method is -1 where it is not known
+    double parameters;           // of the model; NAN: not in the catalog
+    double log_ratio;            // of measured over roofline tokens/s
 };
 
 struct prior {
@@ -49,6 +49,9 @@ struct prior {
 // newest measurement. Rates above the peak of their GPUs are left out.
 void prior_open(struct prior *out, struct arena *arena, const struct catalog *catalog,
                 const struct history_entry *entries, size_t count);
+
+// The configuration of a setup, as one to forecast for.
+struct prior_run prior_target(const struct setup *setup);
 
 // The catalog's row of the setup's stack, updated by the runs near the setup; that row itself where
 // no run is near. efficiency.own is how many were.
@@ -66,12 +69,12 @@ const struct prior_run *prior_nearest(const struct prior *prior, const struct pr
 // Correlation of two configurations of a stack whose sites deviate by the square root of variance.
 double prior_correlation(const struct prior_run *a, const struct prior_run *b, double variance);
 
-// Fitted on data/runs.csv; in the header for the tests, which compute by hand.
-#define PRIOR_SCATTER 0.10 // usual deviation of the ratios of one source, stack, GPU and method
+// In the header for the tests, which compute by hand.
+#define PRIOR_SCATTER 0.07 // deviation of a configuration's runs, over the machines of one kind
 #define PRIOR_BETWEEN \
     0.18 // deviation between sites where much was measured: what distance is judged by
 #define PRIOR_LEAST 0.02 // spread that is left however many runs there are, as of a pilot
-#define PRIOR_WORTH 2.0  // how many runs' worth of weight that scatter has against the user's own
+#define PRIOR_WORTH 4.0  // how many runs' worth of weight that scatter has against the user's own
 #define PRIOR_SIZE 0.14  // deviation per doubling of the model's size
 #define PRIOR_FAR 0.1    // runs with a lower correlation are not used
 #define PRIOR_RUNS 32    // most runs used, the nearest

@@ -3,7 +3,7 @@
 //
 //     split             GPUs that only sample, where answers are sampled and nobody says
 //     └─ layout         ddp, zero2, fsdp, tensor, pipeline, context, expert, offloaded
-//        └─ checkpointing  none → selective → full            (lightest first)
+//        └─ checkpointing  none → selective → … → full        (lightest first)
 //           └─ rows        1 → 2 → 4 → … → 64 per micro-batch (smallest first)
 //              └─ card     every GPU of the catalog against one and the same step list
 //
@@ -23,7 +23,9 @@
 // 4. Context parallelism costs communication in every layer and helps only long rows. It is tried
 //    from LONG_CONTEXT tokens on, and leaves each GPU at least LEAST_PART of them.
 // 5. Cards that nobody rents in that number are no answer, unless one of them was asked for or the
-//    user gave a price. Where the catalog has no price at all, every card is tried.
+//    user gave a price. Where the catalog has no price at all, every card is tried. Numbers that no
+//    offer joins, in one instance or over a known network, are left out unless one was asked for
+//    or nothing else fits.
 //
 // Of each card and count one configuration is kept: the fastest that is stable. One that is faster
 // by less than EQUAL does not replace another, so that the simplest stays: layouts come simplest
@@ -154,6 +156,7 @@ struct card {
     struct links links;
     double usd_per_gpu_hour;
     bool rentable; // in the current number
+    bool apart; // offers have the card, but none joins the current number, which was not asked for
     bool found;
     bool lighter[ROW_SIZES]; // whether lighter checkpointing is stable at each micro-batch
     struct search_result best;
@@ -168,6 +171,8 @@ struct walk {
     struct arena *arena;
     struct card *cards;
     size_t card_count;
+    bool apart_too;            // numbers that no offer joins are tried as well
+    bool any_apart;            // there are such
     struct step_passes passes; // of the objective, with the split at hand
     int64_t sampler_gpus;
 };
@@ -192,7 +197,7 @@ static bool suits(const struct walk *walk, const struct card *card, const struct
 {
     const struct search_space *space = walk->space;
     double inside = node_gpus(card), gpus = (double)(layout_gpus(layout) + walk->sampler_gpus);
-    if (!space->gpu && !card->rentable)
+    if ((!space->gpu && !card->rentable) || (card->apart && !walk->apart_too))
         return false;
     bool whole = space->gpus || gpus <= inside || fmod(gpus, inside) == 0;
     return whole && (space->parallel || space->layout || (double)layout->tensor <= inside);
@@ -224,7 +229,8 @@ static double working_seconds(const struct overhead_times *times)
 }
 
 // By published runs and the ledger; of a card it depends on the number of GPUs, which seldom
-// changes, and hardly on the micro-batch: the first one tried stands for all.
+// changes. The first micro-batch tried stands for all: which of them is fastest must not depend on
+// which was measured.
 static struct efficiency learned(const struct search_space *space, struct card *card,
                                  const struct setup *setup)
 {
@@ -301,8 +307,8 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
         .processed_factor = { lengths, lengths, lengths },
         .overheads = *overheads,
     };
-    overhead_first_sights(&input.overheads, request->stack, card->gpu, step->layers,
-                          result.workload.alignments);
+    overhead_first_sights(&input.overheads, request->stack, card->gpu, &request->batch,
+                          step->layers, result.workload.alignments);
     input.overheads.eval_cost = compute_evaluation_share(&timing, step, request, card->gpu);
     struct overhead_times times;
     result.wall_hours = forecast_middle(&times, &input) / 3600;
@@ -408,8 +414,7 @@ static enum err try_layout(struct walk *walk, const struct layout *layout)
     for (size_t i = 0; i < walk->card_count; i++)
         memset(walk->cards[i].lighter, 0, sizeof walk->cards[i].lighter);
     for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
-        if (any ? level == RECIPE_SELECTIVE && !space->stack->selective
-                : level != space->recipe.checkpointing)
+        if (any ? !stack_recomputes(space->stack, level) : level != space->recipe.checkpointing)
             continue;
         struct setup setup = { .model = space->model,
                                .stack = space->stack,
@@ -455,6 +460,8 @@ static void price_cards(struct walk *walk, int64_t gpus)
             struct price price =
                 price_find(walk->arena, walk->space->catalog, card->gpu, (double)gpus);
             card->usd_per_gpu_hour = price_median(&price);
+            card->apart = price.unconnected && !(walk->space->gpu && walk->space->gpus);
+            walk->any_apart = walk->any_apart || card->apart;
         }
         card->rentable = !isnan(card->usd_per_gpu_hour);
         any = any || card->rentable;
@@ -522,13 +529,16 @@ static void sort_results(struct search *search)
 
 enum err search_run(struct search *out, struct arena *arena, const struct search_space *space)
 {
-    *out = (struct search){ 0 };
     struct walk walk = { .space = space, .out = out, .arena = arena };
     list_cards(&walk);
     size_t rounds = space->gpus ? 1 : sizeof counts / sizeof *counts;
-    out->best = ARENA_NEW(arena, struct search_result, rounds * walk.card_count);
-    for (size_t i = 0; i < rounds; i++)
-        TRY(try_count(&walk, space->gpus ? space->gpus : counts[i]));
+    struct search_result *best = ARENA_NEW(arena, struct search_result, rounds * walk.card_count);
+    do {
+        *out = (struct search){ .best = best };
+        walk.apart_too = walk.any_apart; // the first time none was seen
+        for (size_t i = 0; i < rounds; i++)
+            TRY(try_count(&walk, space->gpus ? space->gpus : counts[i]));
+    } while (!out->count && walk.any_apart && !walk.apart_too);
     sort_results(out);
     return OK;
 }

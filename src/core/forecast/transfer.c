@@ -44,6 +44,9 @@ static const double run_spread = 0.02;
 // whole run minutes later (root mean square, what the widths explain taken out; h200.md). That is
 // of all their time: of steady steps, three quarters of it, when first sights are taken as certain.
 static const double host_spread = 0.077;
+// Lengths that are not known are taken as twice or half as long: by so much, 0.10, do runs of one
+// source, stack, GPU and method scatter whatever their lengths (data/runs.csv).
+static const double unknown_doublings = 1;
 // Least standard deviation of a pilot that gives no interval or was not steady.
 static const double unsteady_spread = 0.05;
 // And of one whose log contradicts itself: that of a stack's own figure, so that both count alike.
@@ -140,6 +143,7 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
     batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
                                                      : batch.labelled * scale;
     batch.padded = !packed && (batch.padded || (rule.batching == BATCHING_PACKED && rows > 1));
+    batch.packed = packed;
     transfer->setup.batch = batch;
     transfer->setup.worst = workload.worst;
     transfer->setup.accumulation = accumulation;
@@ -148,18 +152,26 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
         (!c->batching || !strcmp(c->batching, batching_names_auto[BATCHING_LONGEST]));
 }
 
+enum err transfer_layout(struct layout *out, const struct pilot_configuration *configuration,
+                         int64_t gpus)
+{
+    int64_t sampling = configuration->sampler_gpus;
+    if (sampling > 0 && sampling < gpus)
+        gpus -= sampling;
+    *out = layout_single();
+    if (configuration->parallel && strcmp(configuration->parallel, "auto"))
+        return layout_read(out, text_of(configuration->parallel), gpus);
+    out->data = gpus;
+    return OK;
+}
+
 static enum err find_layout(struct transfer *transfer)
 {
     const struct pilot_configuration *c = &transfer->pilot->configuration;
     int64_t gpus = c->gpus > 0                      ? c->gpus
                    : transfer->pilot->gpu.count > 0 ? transfer->pilot->gpu.count
                                                     : 1;
-    if (c->sampler_gpus > 0 && c->sampler_gpus < gpus)
-        gpus -= c->sampler_gpus;
-    transfer->setup.layout = layout_single();
-    if (!c->parallel || !strcmp(c->parallel, "auto"))
-        transfer->setup.layout.data = gpus;
-    else if (layout_read(&transfer->setup.layout, text_of(c->parallel), gpus))
+    if (transfer_layout(&transfer->setup.layout, c, gpus))
         return error_prefix(ERR_INPUT, "%s: configuration: ", transfer->name);
     return OK;
 }
@@ -226,11 +238,6 @@ static double grown(enum transfer_cause cause, double far)
     return whole > 0 ? fmin(1, far / whole) : far > 0;
 }
 
-double transfer_difference(enum transfer_cause cause, double distance)
-{
-    return differences[cause].spread * grown(cause, distance);
-}
-
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
@@ -249,26 +256,60 @@ static double attended(const struct step_batch *batch)
     return batch->squares / batch->tokens;
 }
 
-// The distance of two configurations by cause: doublings, or 1 if they differ at all.
-static void distances(double *out, const struct transfer *transfer, const struct setup *setup)
+struct transfer_place transfer_place(const struct setup *setup)
 {
-    const struct setup *own = &transfer->setup;
-    const struct recipe *a = &transfer->recipe, b = estimate_recipe(setup);
-    bool adapters = a->method != RECIPE_FULL && b.method != RECIPE_FULL;
+    return (struct transfer_place){ .model = setup->model->name,
+                                    .gpu = setup->gpu->name,
+                                    .recipe = estimate_recipe(setup),
+                                    .layout = setup->layout,
+                                    .tokens = setup->batch.tokens,
+                                    .attended = attended(&setup->batch) };
+}
+
+static double length_doublings(const struct transfer_place *a, const struct transfer_place *b)
+{
+    bool known = a->tokens > 0 && b->tokens > 0 && a->attended > 0 && b->attended > 0;
+    return known ? hypot(doublings(a->attended, b->attended), doublings(a->tokens, b->tokens))
+                 : unknown_doublings;
+}
+
+static bool same_recomputation(int a, int b)
+{
+    return a == b || a == RECIPE_AUTO || b == RECIPE_AUTO;
+}
+
+// The distance of two configurations by cause: doublings, or 1 if they differ at all.
+static void distances(double *out, const struct transfer_place *from,
+                      const struct transfer_place *to)
+{
+    const struct recipe *a = &from->recipe, *b = &to->recipe;
+    bool adapters = a->method != RECIPE_FULL && b->method != RECIPE_FULL;
     memset(out, 0, TRANSFER_CAUSES * sizeof *out);
-    out[TRANSFER_LENGTHS] = hypot(doublings(attended(&own->batch), attended(&setup->batch)),
-                                  doublings(own->batch.tokens, setup->batch.tokens));
-    out[TRANSFER_RECOMPUTATION] = a->checkpointing != b.checkpointing;
+    out[TRANSFER_LENGTHS] = length_doublings(from, to);
+    out[TRANSFER_RECOMPUTATION] = !same_recomputation(a->checkpointing, b->checkpointing);
     out[TRANSFER_GPUS] =
-        doublings((double)layout_gpus(&own->layout), (double)layout_gpus(&setup->layout));
-    out[TRANSFER_LAYOUT] = !same_layout(&own->layout, &setup->layout);
+        doublings((double)layout_gpus(&from->layout), (double)layout_gpus(&to->layout));
+    out[TRANSFER_LAYOUT] = !same_layout(&from->layout, &to->layout);
     out[TRANSFER_PRECISION] =
-        a->precision != b.precision || a->optimizer != b.optimizer ||
-        (adapters && (a->rank != b.rank || !same_text(a->targets, b.targets)));
-    out[TRANSFER_METHOD] = a->method != b.method;
-    out[TRANSFER_MODEL] =
-        own->model != setup->model && !same_text(own->model->name, setup->model->name);
-    out[TRANSFER_GPU] = own->gpu != setup->gpu;
+        a->precision != b->precision || a->optimizer != b->optimizer ||
+        (adapters && (a->rank != b->rank || !same_text(a->targets, b->targets)));
+    out[TRANSFER_METHOD] = a->method != b->method;
+    out[TRANSFER_MODEL] = !same_text(from->model, to->model);
+    out[TRANSFER_GPU] = !same_text(from->gpu, to->gpu);
+}
+
+static void spread_of(double *out, const double *far)
+{
+    for (int cause = 0; cause < TRANSFER_CAUSES; cause++)
+        out[cause] = differences[cause].spread * grown((enum transfer_cause)cause, far[cause]);
+}
+
+void transfer_differences(double out[TRANSFER_CAUSES], const struct transfer_place *a,
+                          const struct transfer_place *b)
+{
+    double far[TRANSFER_CAUSES];
+    distances(far, a, b);
+    spread_of(out, far);
 }
 
 // --- other lengths by the fit ------------------------------------------------
@@ -363,11 +404,11 @@ void transfer_to(struct transferred *out, const struct transfer *transfer, struc
                                      same_text(transfer->setup.stack->name, setup->stack->name) };
     if (!out->same_stack)
         return;
-    distances(far, transfer, setup);
+    struct transfer_place own = transfer_place(&transfer->setup), place = transfer_place(setup);
+    distances(far, &own, &place);
+    spread_of(out->spreads, far);
     out->spreads[TRANSFER_INTERVAL] = transfer->log_interval;
     out->spreads[TRANSFER_RUNS] = hypot(run_spread, host_spread * transfer->host_share);
-    for (int cause = TRANSFER_LENGTHS; cause < TRANSFER_CAUSES; cause++)
-        out->spreads[cause] = transfer_difference((enum transfer_cause)cause, far[cause]);
     out->by_fit =
         move_by_fit(&log_efficiency, &out->spreads[TRANSFER_LENGTHS], transfer, arena, setup, far);
     for (int cause = 0; cause < TRANSFER_CAUSES; cause++)

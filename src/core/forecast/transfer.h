@@ -57,6 +57,14 @@ struct transfer_source {
     struct step_passes passes;        // of the objective, without sampling
 };
 
+// A configuration, as far as distances between configurations go.
+struct transfer_place {
+    const char *model, *gpu;
+    struct recipe recipe; // with every "auto" resolved, where that is known
+    struct layout layout;
+    double tokens, attended; // of a micro-batch: its tokens, and Σl² over them; NAN: not known
+};
+
 struct transfer {
     const struct pilot *pilot;
     const char *name;
@@ -90,9 +98,16 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
 void transfer_to(struct transferred *out, const struct transfer *transfer, struct arena *arena,
                  const struct setup *setup);
 
+struct transfer_place transfer_place(const struct setup *setup);
+
+// The layout that a configuration names, on so many GPUs; ERR_INPUT if it cannot be.
+enum err transfer_layout(struct layout *out, const struct pilot_configuration *configuration,
+                         int64_t gpus);
+
 // Standard deviation of the logarithm of measured over predicted tokens/s between two runs of one
-// source that differ in one cause: by so many doublings, or by 1 where they differ at all.
-double transfer_difference(enum transfer_cause cause, double distance);
+// source and stack at these places, by cause.
+void transfer_differences(double out[TRANSFER_CAUSES], const struct transfer_place *a,
+                          const struct transfer_place *b);
 
 // Measured over predicted bytes of the pilot; NAN if it measured none.
 double transfer_memory_ratio(const struct transfer *transfer);

@@ -294,6 +294,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
     else if (rule->full_rows)
         fill_rows(out, rule);
     out->worst.padded = out->batch.padded;
+    out->worst.packed = out->batch.packed = rule->batching == BATCHING_PACKED;
     double useful = out->batch.tokens * (1 - out->padding_share);
     out->batch.images = vision_load_scaled(&rule->images, useful);
     out->worst.images = vision_load_scaled(&rule->images, out->worst.tokens);

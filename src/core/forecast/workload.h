@@ -40,6 +40,7 @@ struct workload_rule {
     int batching;          // enum batching, not AUTO
     double rows_each;      // sequences of what --micro-batch counts: 2 of a pair; 0 is 1
     bool paired;           // the lengths hold two answers of a pair side by side
+    double micro_batch;    // where given: it is simulated too, whatever its size; 0: not
     int64_t step_rows;     // of one rank, where given: grouping by length depends on it; 0: not
     int64_t multiple;      // widths are padded to a multiple of this; 0: any width
     double labelled_share; // of the tokens, those that the loss counts
@@ -93,9 +94,9 @@ void workload_read_widths(struct packing_sights *out, const struct json *workloa
 void workload_write_widths(const struct workload *workload, struct json_writer *w);
 
 // Replaces assumed lengths by those of the user's own examples: tokens, examples, and
-// the micro-batches that the trainer (a stack's "trainer") would make of them, simulated for each
-// size up to 256. The rule's context, batching and epochs are set. Beyond a few hundred thousand
-// examples an even sample is simulated.
+// the micro-batches that the trainer (a stack's "trainer") would make of them, simulated for
+// powers of two up to 256 and the given size. The rule's context, batching and epochs are set.
+// Beyond a few hundred thousand examples an even sample is simulated.
 enum err workload_measure(struct workload_rule *rule, struct arena *arena,
                           const struct lengths *lengths, const char *trainer, uint64_t seed);
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { SHAPES = 9, MOST_SIMULATED = 250000 }; // micro-batches of 1, 2, 4 … 256 rows
+enum { POWERS = 9, SIZES = POWERS + 1, MOST_SIMULATED = 250000 };
 
 // Every k-th example, in the order of the files.
 static struct lengths sample(const struct lengths *all, struct arena *arena)
@@ -108,13 +108,28 @@ static enum err simulate(struct batches *sums, struct workload_shape *shape, str
     return OK;
 }
 
+// Micro-batches of 1, 2, 4 … 256 rows, and of the given number (0: none), by size.
+static size_t list_sizes(int64_t sizes[static SIZES], int64_t given)
+{
+    size_t count = 0;
+    for (int power = 0; power < POWERS; power++) {
+        int64_t size = (int64_t)1 << power, before = size / 2;
+        if (given > before && given < size)
+            sizes[count++] = given;
+        sizes[count++] = size;
+    }
+    if (given > sizes[count - 1])
+        sizes[count++] = given;
+    return count;
+}
+
 enum err workload_measure(struct workload_rule *rule, struct arena *arena,
                           const struct lengths *lengths, const char *trainer, uint64_t seed)
 {
     const struct packing_trainer *found;
     TRY(packing_trainer_find(&found, trainer, NULL));
     struct packing_rule packing = packing_rule(found, (enum batching)rule->batching);
-    struct workload_shape *shapes = ARENA_NEW(arena, struct workload_shape, SHAPES);
+    struct workload_shape *shapes = ARENA_NEW(arena, struct workload_shape, SIZES);
     bool joins = rule->paired && rule->rows_each == 2 && rule->batching != BATCHING_PACKED &&
                  lengths->count >= 2;
     double filled = 1, each = joins ? 2 : 1;
@@ -124,11 +139,12 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
     struct lengths simulated = sample(joins ? &pairs : lengths, arena);
     double examples = (double)lengths->count * lengths_each(lengths);
     double scale = examples / each / (double)simulated.count;
-    size_t count = 0;
-    for (; count < SHAPES; count++) {
+    int64_t sizes[SIZES];
+    size_t count = 0, size_count = list_sizes(sizes, (int64_t)rule->micro_batch);
+    for (; count < size_count; count++) {
         struct arena_mark mark = arena_mark(arena);
         struct packing_setup setup = { .window = (int64_t)rule->context,
-                                       .micro_batch = (int64_t)1 << count,
+                                       .micro_batch = sizes[count],
                                        .multiple = rule->multiple,
                                        .seed = seed };
         // transformers groups by length over the rows of a whole step.

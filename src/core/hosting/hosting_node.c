@@ -28,7 +28,8 @@ static struct node cut_node(const struct node *usual, const struct gpu *gpu,
     } else {
         node.link_domain_gpus = offer->gpus;
         node.link = gpu->link;
-        node.link_bytes_per_s = gpu->link_bytes_per_s;
+        node.link_bytes_per_s = network_usual_link(gpu);
+        node.link_p2p_bytes_per_s = gpu->link_p2p_bytes_per_s;
     }
     node.name = offer->instance;
     node.gpu = gpu->name;

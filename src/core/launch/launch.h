@@ -41,6 +41,8 @@ enum { LAUNCH_FILES = 16, LAUNCH_NOTES = 24, LAUNCH_VARIABLES = 32 };
 // What a plan's document says about its run. Numbers that it lacks are NAN, texts NULL.
 struct launch_plan {
     const char *path, *model, *stack, *gpu, *method, *targets;
+    const char *objective; // NULL: supervised tuning
+    bool rslora, dora, trains_embeddings, nondeterministic;
     int64_t gpus, nodes;
     double context, rank, alpha, epochs, micro_batch, global_batch;
     double steps, step_seconds, save_seconds; // save_seconds: between checkpoints

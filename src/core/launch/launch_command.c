@@ -41,6 +41,12 @@ static void add_text(struct launch *job, const char *option, const char *value)
     add(job, value, false);
 }
 
+static void add_flag(struct launch *job, const char *option, bool is_set)
+{
+    if (is_set)
+        add(job, option, false);
+}
+
 // --- secrets -----------------------------------------------------------------
 
 static bool is_name(char c, bool first)
@@ -387,6 +393,12 @@ static enum err add_engine(struct launch *job)
     if (!job->data_at)
         return fail(ERR_USAGE, "the built-in engine needs --data; or give the trainer's command "
                                "after --: gpuhours launch … -- torchrun train.py");
+    const char *objective = plan->objective ? plan->objective : "sft";
+    if (strcmp(objective, "sft") && strcmp(objective, "dpo"))
+        return fail(ERR_USAGE,
+                    "the built-in engine trains sft and dpo, and the plan is of %s; give the "
+                    "trainer's command after --",
+                    objective);
     if (place->gpus_per_node >
         1) { // mpirun kills a second after SIGTERM, unless it is told to wait
         add_all(job, (const char *const[]){ "mpirun", "--mca", "odls_base_sigkill_timeout", NULL });
@@ -396,12 +408,18 @@ static enum err add_engine(struct launch *job)
     const char *model = job->request->model ? job->request->model : plan->model;
     add_all(job, (const char *const[]){ "gpuhours", "train", "--model", model, "--data",
                                         job->data_at, "--out", job->output_at, NULL });
+    if (strcmp(objective, "sft"))
+        add_text(job, "--objective", objective);
     add_text(job, "--method", plan->method);
     if (plan->method && strcmp(plan->method, "full")) {
         add_number(job, "--rank", plan->rank);
         add_number(job, "--alpha", plan->alpha);
         add_text(job, "--targets", plan->targets);
+        add_flag(job, "--rslora", plan->rslora);
+        add_flag(job, "--dora", plan->dora);
+        add_flag(job, "--trains-embeddings", plan->trains_embeddings);
     }
+    add_flag(job, "--nondeterministic", plan->nondeterministic);
     add_number(job, "--epochs", plan->epochs);
     add_number(job, "--context", plan->context);
     add_number(job, "--micro-batch", place->micro_batch);

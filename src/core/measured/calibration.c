@@ -121,6 +121,7 @@ static struct evidence_row *find_errors(struct arena *arena, const struct residu
             .place = r->place,
             .source = r->source,
             .error = r->log_ratio - prediction(cells, cell_count, r->stack, r->source, arena),
+            .step_spread = r->step_spread,
             .left_out = r->left_out,
         };
         arena_rewind(arena, mark);
@@ -198,10 +199,8 @@ struct place calibration_place(const struct calibration *c, const struct setup *
     };
 }
 
-struct efficiency calibration_at(const struct calibration *c, const struct setup *setup)
+double calibration_step_spread(const struct setup *setup)
 {
-    struct efficiency out = calibration_of(c, setup->stack);
-    struct place place = calibration_place(c, setup);
     struct recipe recipe = estimate_recipe(setup);
     struct step_request request = { .model = setup->model,
                                     .recipe = &recipe,
@@ -209,7 +208,13 @@ struct efficiency calibration_at(const struct calibration *c, const struct setup
                                     .stack = setup->stack,
                                     .batch = setup->batch };
     double rate = setup->gpu ? compute_matmul_flops_per_s(setup->gpu, RECIPE_BF16) : INFINITY;
-    // Measured runs of shared experts, and of loops over them, are few and of few hosts.
-    out.log_spread = hypot(evidence_spread(&c->evidence, &place), moe_spread(&request, rate));
+    return moe_spread(&request, rate);
+}
+
+struct efficiency calibration_at(const struct calibration *c, const struct setup *setup)
+{
+    struct efficiency out = calibration_of(c, setup->stack);
+    struct place place = calibration_place(c, setup);
+    out.log_spread = hypot(evidence_spread(&c->evidence, &place), calibration_step_spread(setup));
     return out;
 }

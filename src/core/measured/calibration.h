@@ -38,6 +38,7 @@ struct residual {
     const struct stack *stack;
     struct text source;
     double log_ratio;
+    double step_spread; // calibration_step_spread() of its setup
     struct place place;
     bool left_out;
 };
@@ -61,5 +62,9 @@ struct efficiency calibration_of(const struct calibration *calibration, const st
 // above. A setup without a GPU is measured nowhere.
 struct place calibration_place(const struct calibration *calibration, const struct setup *setup);
 
-// The stack's row with the spread of the setup.
+// How unsure the step list itself is, as a deviation of ln tokens/s: measured runs of shared
+// experts, and of loops over them, are few and of few hosts. 0 without experts.
+double calibration_step_spread(const struct setup *setup);
+
+// The stack's row with the spread of the setup: of its place, and of the step list.
 struct efficiency calibration_at(const struct calibration *calibration, const struct setup *setup);

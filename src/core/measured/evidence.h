@@ -78,11 +78,12 @@ struct evidence {
 struct evidence_row {
     struct place place;
     struct text source;
-    double error;  // ln(measured / forecast), forecast without anything from its source
-    bool left_out; // it does not count
+    double error;       // ln(measured / forecast), forecast without anything from its source
+    double step_spread; // what the step list is unsure of itself; the place's spread is the rest
+    bool left_out;      // it does not count
 };
 
-// The fit has one maximum. It is reached sooner from a similar fit, where there is one.
+// The fit climbs to its maximum, sooner from a similar fit, where there is one.
 void evidence_fit(struct evidence *out, struct arena *arena, const struct evidence_row *rows,
                   size_t count, const struct evidence *similar);
 

@@ -219,6 +219,7 @@ void history_seal(struct history_entry *entry, struct arena *arena)
 
 void history_answer(struct history_entry *entry, const struct history_entry *plan, bool same_job)
 {
+    bool elsewhere = entry->gpu && plan->gpu && strcmp(entry->gpu, plan->gpu);
     entry->plan = plan->uid;
     const char **texts[] = { &entry->model, &entry->method, &entry->stack, &entry->gpu };
     const char *const others[] = { plan->model, plan->method, plan->stack, plan->gpu };
@@ -231,6 +232,8 @@ void history_answer(struct history_entry *entry, const struct history_entry *pla
         entry->context = plan->context;
     if (!entry->configuration)
         entry->configuration = plan->configuration;
+    if (elsewhere) // the forecast is of another GPU
+        return;
     if (isnan(entry->roofline_tokens_per_second))
         entry->roofline_tokens_per_second = plan->roofline_tokens_per_second;
     entry->tokens_per_second = plan->tokens_per_second;
@@ -428,16 +431,8 @@ struct history_coverage history_coverage(struct arena *arena, const struct histo
 const char *history_lacks(const struct history_entry *e)
 {
     return !is_measured(e)                        ? "it measured nothing"
+           : e->gpu && !strcmp(e->gpu, "cpu")     ? "it ran on a CPU"
            : !(e->actual_tokens_per_second > 0)   ? "its tokens/s are unknown; --log tells them"
-           : !(e->roofline_tokens_per_second > 0) ? "it is linked to no plan"
+           : !(e->roofline_tokens_per_second > 0) ? "it is linked to no plan of its GPU"
                                                   : NULL;
-}
-
-bool history_teaches(const struct history_entry *entries, size_t at)
-{
-    const struct history_entry *e = &entries[at];
-    bool newest = true;
-    for (size_t i = 0; i < at && newest && e->key; i++)
-        newest = history_lacks(&entries[i]) || !entries[i].key || strcmp(entries[i].key, e->key);
-    return newest && !history_lacks(e);
 }

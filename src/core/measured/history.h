@@ -50,7 +50,8 @@ enum err history_read(struct history_entry *out, struct arena *arena, struct tex
 void history_seal(struct history_entry *entry, struct arena *arena);
 
 // Links a pilot or run to its plan: fills in what it does not know itself and, if it is the same
-// job, the forecast hours. The rate is comparable between all runs of a configuration.
+// job, the forecast hours. The rate is comparable between all runs of a configuration. What ran on
+// another GPU than the plan's has no forecast.
 void history_answer(struct history_entry *entry, const struct history_entry *plan, bool same_job);
 
 // All entries as one document, {"kind": "runs", "version": 1, "runs": […]}, and back; or as a CSV
@@ -77,8 +78,3 @@ struct history_coverage history_coverage(struct arena *arena, const struct histo
 
 // Why an entry tells nothing about the speed of the next run, as a clause; NULL: it does.
 const char *history_lacks(const struct history_entry *entry);
-
-// Whether later plans learn from an entry: it lacks nothing, and is the newest of its
-// configuration. Entries are newest first: a run repeated ten
-// times counts once.
-bool history_teaches(const struct history_entry *entries, size_t at);

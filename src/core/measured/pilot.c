@@ -12,13 +12,14 @@ static const struct field head_fields[] = {
     FIELD(pilot, steps, COUNT, "steps measured after the warm-up"),
     FIELD(pilot, steady, FLAG, "whether the rate held"),
     FIELD(pilot, verdict, TEXT, "why the rate is not steady"),
-    FIELD(pilot, not_seen, TEXT, "parts of the run that did not occur in the pilot"),
+    FIELD(pilot, not_seen, TEXT, "parts of the run that did not occur in the pilot",
+          .since = "0.3.0"),
     FIELD(pilot, doubts, TEXT, "what in the log contradicts itself or the plan", .since = "0.6.0"),
     FIELD(pilot, peak_bytes, BYTES, "peak device memory"),
     FIELD(pilot, stack, TEXT, "as in stacks.json"),
     FIELD(pilot, trainer, TEXT, "trainer that ran"),
-    FIELD(pilot, objective, TEXT, "what was optimised"),
-    FIELD(pilot, answer_tokens, NUMBER, "mean length of a sampled answer"),
+    FIELD(pilot, objective, TEXT, "what was optimised", .since = "0.4.0"),
+    FIELD(pilot, answer_tokens, NUMBER, "mean length of a sampled answer", .since = "0.4.0"),
     FIELD(pilot, elapsed_seconds, SECONDS, "duration of the whole pilot"),
     FIELD(pilot, as_of, TEXT, "date"),
     { 0 },
@@ -145,13 +146,17 @@ static const struct field configuration_fields[] = {
     FIELD(pilot_configuration, gpu, TEXT, "as in the catalog"),
     FIELD(pilot_configuration, gpus, COUNT, "number of GPUs, all nodes"),
     FIELD(pilot_configuration, nodes, COUNT, "number of nodes"),
-    FIELD(pilot_configuration, sampler_gpus, COUNT, "GPUs that only sample"),
+    FIELD(pilot_configuration, sampler_gpus, COUNT, "GPUs that only sample", .since = "0.4.0"),
     FIELD(pilot_configuration, parallel, TEXT, "layout"),
     FIELD(pilot_configuration, context, NUMBER, "most tokens of a row"),
     FIELD(pilot_configuration, batching, TEXT, "how rows become batches"),
     FIELD(pilot_configuration, micro_batch, NUMBER, "rows per GPU and pass"),
     FIELD(pilot_configuration, accumulation, NUMBER, "micro-batches per step"),
     FIELD(pilot_configuration, global_batch, NUMBER, "rows per step"),
+    FIELD(pilot_configuration, micro_batch_tokens, NUMBER,
+          "mean tokens of a micro-batch, padding included", .since = "0.8.0"),
+    FIELD(pilot_configuration, attended_tokens, NUMBER,
+          "mean length that a token's attention covers", .since = "0.8.0"),
     FIELD_AS("planned_tokens", pilot_configuration, tokens, NUMBER, "of the plan's data set, once"),
     FIELD_AS("planned_padding_share", pilot_configuration, padding_share, NUMBER,
              "of the tokens that the plan processes"),
@@ -227,6 +232,15 @@ static enum err check_counts(const struct pilot_configuration *c, const char *pl
     return OK;
 }
 
+enum err pilot_configuration_read_member(struct pilot_configuration *out, struct arena *arena,
+                                         const struct json *member, const char *place)
+{
+    clear_configuration(out);
+    TRY(field_read(configuration_fields, out, arena, member, place, false));
+    TRY(check_counts(out, place));
+    return field_read(recipe_fields, &out->recipe, arena, member, place, false);
+}
+
 enum err pilot_configuration_read(struct pilot_configuration *out, struct arena *arena,
                                   const struct json *document, const char *name)
 {
@@ -237,15 +251,14 @@ enum err pilot_configuration_read(struct pilot_configuration *out, struct arena 
                     "%s: has no \"configuration\"; gpuhours plan --json and gpuhours pilot "
                     "--json write one",
                     name);
-    const char *place = text_format(arena, "%s: configuration", name);
-    TRY(field_read(configuration_fields, out, arena, in, place, false));
+    TRY(pilot_configuration_read_member(out, arena, in,
+                                        text_format(arena, "%s: configuration", name)));
     const struct json *workload = json_get(document, "workload"); // of a plan
     if (workload && isnan(out->tokens)) {
         out->tokens = json_get_number(workload, "tokens", NAN);
         out->padding_share = json_get_number(workload, "padding_share", NAN);
     }
-    TRY(check_counts(out, place));
-    return field_read(recipe_fields, &out->recipe, arena, in, place, false);
+    return check_counts(out, name);
 }
 
 double pilot_trainer_seconds(const struct pilot *pilot)

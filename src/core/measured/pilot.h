@@ -90,6 +90,7 @@ struct pilot_configuration {
     int64_t gpus, nodes;
     int64_t sampler_gpus; // of these, that only sample
     double context, micro_batch, accumulation, global_batch;
+    double micro_batch_tokens, attended_tokens; // of a micro-batch: its tokens, Σl² over them
     double tokens, padding_share; // of the data set, as the plan that is measured has them
     struct recipe recipe;
 };
@@ -136,6 +137,10 @@ void pilot_phases_read(struct pilot_phases *out, const struct json *plan);
 // Reads the member "configuration" of a plan or a pilot; keys that it lacks stay unknown.
 enum err pilot_configuration_read(struct pilot_configuration *out, struct arena *arena,
                                   const struct json *document, const char *name);
+
+// The same of that member itself.
+enum err pilot_configuration_read_member(struct pilot_configuration *out, struct arena *arena,
+                                         const struct json *member, const char *place);
 
 void pilot_configuration_write(const struct pilot_configuration *configuration,
                                struct json_writer *w); // as that member

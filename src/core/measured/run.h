@@ -33,7 +33,7 @@ struct run {
     // How the stack differs from its default in this run: an index of the column's words.
     int kernels, attention, masks, loss, adapters, weights, gradients, states, optimizer;
     int optimizer_in_backward, no_sync, trains_embeddings, widens_unquantized, bare_loop;
-    int expert_kernel, balanced_routing;
+    int cuda_graphs, expert_kernel, balanced_routing;
     const char *series, *gpu;
     double card_gib;
     int64_t n_gpus;

@@ -35,6 +35,7 @@ static const struct column_of {
     FACT(expert_kernel, IN_RECIPE, recipe, experts, CHOICE),
     FACT(balanced_routing, IN_STACK, stack, even_routing, FLAG),
     FACT(widens_unquantized, IN_STACK, stack, widens_unquantized, FLAG),
+    FACT(cuda_graphs, IN_STACK, stack, cuda_graphs, FLAG),
 };
 
 static void set_facts(struct recipe *recipe, struct stack *stack, const struct run *run)
@@ -51,7 +52,7 @@ static void set_facts(struct recipe *recipe, struct stack *stack, const struct r
         stack->copies_weights = false; // they are the only copy
     if (run->bare_loop == RUN_YES) {   // bench/results/h200.md has both beside the Trainer's
         stack->step_seconds = 0;
-        stack->recompute_launches = fmin(stack->recompute_launches, 1.2);
+        stack->recompute_launches = fmin(stack->recompute_launches, 1.13);
     }
     if (run->no_sync == RUN_NO || (run->no_sync && !stack->held_gradients))
         stack->held_gradients =
@@ -178,14 +179,15 @@ static enum err read_recipe(struct recipe *recipe, const struct run *run, struct
 {
     static const char *const methods[] = { "full", "pretrain", "lora", "qlora", NULL };
     static const int method_of[] = { RECIPE_FULL, RECIPE_FULL, RECIPE_LORA, RECIPE_QLORA };
-    static const char *const modes[] = { "unknown", "none", "selective", "full", NULL };
     int method, mode;
     if (find_word(&method, "method", run->method, methods))
         return fail(ERR_INPUT, "method \"%s\" is not full, pretrain, lora or qlora", run->method);
     recipe->method = method_of[method];
-    TRY(find_word(&mode, "checkpointing", run->checkpointing, modes));
-    if (mode)
-        recipe->checkpointing = mode - 1;
+    bool known = run->checkpointing && strcmp(run->checkpointing, "unknown") != 0;
+    TRY(find_word(&mode, "checkpointing", known ? run->checkpointing : NULL,
+                  recipe_checkpointings));
+    if (known)
+        recipe->checkpointing = mode;
     TRY(read_precision(recipe, run));
     int64_t rank;
     if (run->lora_rank && !text_read_count(&rank, text_of(run->lora_rank)) && rank > 0)

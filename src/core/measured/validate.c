@@ -38,6 +38,7 @@ size_t validate_residuals(struct residual **out, struct arena *arena, const stru
             residual.log_ratio =
                 log(run_steady_rate(&runs[i], &setup, measured) / estimate.tokens_per_s);
             residual.place = calibration_place(NULL, &setup);
+            residual.step_spread = calibration_step_spread(&setup);
         }
         arena_rewind(arena, mark);
         if (understood && !isnan(residual.log_ratio))
@@ -273,4 +274,22 @@ struct validate_verdicts validate_verdicts(const struct validate_row *rows, size
         out.tight += !rows[i].fits && fitted;
     }
     return out;
+}
+
+void validate_likely(struct validate_likely out[VALIDATE_LIKELIES], const struct validate_row *rows,
+                     size_t count)
+{
+    static const double ends[VALIDATE_LIKELIES + 1] = { 0, 0.2, 0.5, 0.8, 0.95, 1 };
+    for (int g = 0; g < VALIDATE_LIKELIES; g++)
+        out[g] = (struct validate_likely){ .from = ends[g], .to = ends[g + 1] };
+    for (size_t i = 0; i < count; i++) {
+        int g = 0;
+        if (!rows[i].judged)
+            continue;
+        while (g + 1 < VALIDATE_LIKELIES && rows[i].fit_probability >= out[g].to)
+            g++;
+        out[g].n++;
+        out[g].fitted += rows[i].run->outcome == RUN_FITS;
+        out[g].expected += rows[i].fit_probability;
+    }
 }

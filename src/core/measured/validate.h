@@ -76,6 +76,17 @@ struct validate_verdicts {
 static const double VALIDATE_FIT_MOST = 0.8; // the most that a run which fails may have had
 struct validate_verdicts validate_verdicts(const struct validate_row *rows, size_t count);
 
+// How honest probabilities of fit are: of the runs that got from one to another, so many should
+// have fitted, and did.
+struct validate_likely {
+    double from, to; // the first included
+    int64_t n, fitted;
+    double expected; // sum of the probabilities
+};
+enum { VALIDATE_LIKELIES = 5 };
+void validate_likely(struct validate_likely out[VALIDATE_LIKELIES], const struct validate_row *rows,
+                     size_t count);
+
 // One job of one source on more and more GPUs: tokens/s per GPU over that of its fewest GPUs. Runs
 // of one series name are one job where they differ in layout and results alone.
 struct validate_point {

@@ -48,7 +48,8 @@ static const struct {
 // kernels of one row at a time, over vectors as long as the vocabulary, move some 54 bytes at half
 // the memory's rate. LLaMA-Factory and OpenRLHF make fp32 logits first. Megatron's trainers pack
 // pairs and take fp32 log-probabilities of each shard. PEFT switches an adapter off and on in 0.17
-// ms of the host. TRL's and PEFT's were measured: bench/results/h200.md.
+// ms of the host. TRL's and PEFT's were measured: bench/results/h200.md. Our engine packs pairs,
+// keeps its loss of labelled rows, and skips adapters where they are part of a product.
 static const struct {
     const char *trainer; // as a stack names it; NULL: all others, which build on TRL
     double loss_bytes, loss_row_bytes, loss_moved_bytes;
@@ -57,6 +58,7 @@ static const struct {
 } trainers[] = {
     { "llama-factory", 14, 0, 46, 2, false },
     { "nemo", 10, 0, 24, 0, true },
+    { "native", 0, 0, 0, 0, true },
     { NULL, 6, 9, 100, 3.1, false },
 };
 

@@ -307,20 +307,30 @@ static const char *wide_adapters(const struct plan *plan, struct arena *arena)
 static const char *engine_lacks_experts(const struct plan *plan, struct arena *arena)
 {
     (void)arena;
-    if (strcmp(plan->stack->name, "native") || !plan->model->experts || engine_trains(plan->model))
+    if (strcmp(plan->stack->name, "native") || !plan->model->experts)
         return NULL;
-    return "the engine trains mixtures like Mixtral and Qwen3-MoE, not this one; the forecast is "
-           "of what it could do, and another --stack is needed";
+    if (!engine_trains(plan->model))
+        return "the engine trains mixtures like Mixtral, Qwen3-MoE and gpt-oss, not this one; the "
+               "forecast is of what it could do, and another --stack is needed";
+    if (!engine_adapts(plan->model, &plan->chosen.recipe))
+        return "adapters on the experts of this model have no dropout, in the engine as in PEFT; "
+               "give --dropout 0, or --targets attention";
+    return NULL;
 }
 
-static const char *engine_lacks_gemma(const struct plan *plan, struct arena *arena)
+static const char *engine_lacks_objective(const struct plan *plan, struct arena *arena)
 {
-    (void)arena;
-    const char *family = plan->model->family;
-    if (strcmp(plan->stack->name, "native") || !family || strncmp(family, "gemma", strlen("gemma")))
+    const struct objective *objective = &plan->objective;
+    enum objective_reference reference = objective_reference_of(objective, &plan->chosen.recipe);
+    bool trained = objective->kind == OBJECTIVE_SFT ||
+                   (objective->kind == OBJECTIVE_DPO && reference == REFERENCE_ADAPTERS);
+    if (strcmp(plan->stack->name, "native") || trained)
         return NULL;
-    return "the engine trains Gemma only on the CPU so far; on a GPU this forecast is of what it "
-           "could do, and another --stack is needed";
+    return text_format(arena,
+                       "the engine trains sft, and dpo with its adapters switched off as the "
+                       "reference; this forecast of %s is of what it could do, and another --stack "
+                       "is needed",
+                       objective_names[objective->kind]);
 }
 
 static const char *qlora_where_lora_fits(const struct plan *plan, struct arena *arena)
@@ -499,10 +509,12 @@ static const char *pilot_contradicts(const struct plan *plan, struct arena *aren
     double expected = transfer->roofline_tokens_per_s * exp(transfer->prior.log_mid);
     return text_format(arena,
                        "the pilot measured %s tokens/s and its stack is expected to reach %s; the "
-                       "range spans both; check its tokens per step, and that nothing else used "
-                       "the GPU",
+                       "range spans both; check its tokens per step, and that %s",
                        text_commas(arena, llround(pilot->tokens_per_s.mean)),
-                       text_commas(arena, llround(expected)));
+                       text_commas(arena, llround(expected)),
+                       pilot->gpu.name ? "nothing else used the GPU"
+                                       : text_format(arena, "it ran on %s: no GPU was seen at work",
+                                                     transfer->setup.gpu->name));
 }
 
 static const char *pilot_throttled(const struct plan *plan, struct arena *arena)
@@ -560,6 +572,34 @@ static const char *stale_prices(const struct plan *plan, struct arena *arena)
                        price->newest);
 }
 
+// Whole instances are billed, so a part of one costs as much per hour as all of it.
+static const char *idle_gpus(const struct plan *plan, struct arena *arena)
+{
+    int64_t used = plan->chosen.gpus, paid = llround((double)used * plan->price.paid_per_used);
+    if (paid < 2 * used)
+        return NULL;
+    for (size_t i = 0; i < plan->scaling_count; i++)
+        if (plan->scaling[i].gpus == paid &&
+            plan->scaling[i].cost_usd < plan->forecast.cost_usd.mid)
+            return text_format(arena,
+                               "the smallest instance has %lld of these GPUs and is paid for as a "
+                               "whole: --gpus %lld costs %s",
+                               (long long)paid, (long long)paid,
+                               text_usd(arena, plan->scaling[i].cost_usd));
+    return NULL;
+}
+
+static const char *unconnected_gpus(const struct plan *plan, struct arena *arena)
+{
+    const struct search_result *chosen = &plan->chosen;
+    if (!plan->price.unconnected)
+        return NULL;
+    return text_format(arena,
+                       "no offer has %lld × %s in one instance or over a known network; hours and "
+                       "cost assume that they are joined as in a usual node",
+                       (long long)chosen->gpus, chosen->gpu->name);
+}
+
 static const struct {
     const char *code;
     notice *notice;
@@ -584,7 +624,7 @@ static const struct {
     { "host_memory", host_memory },
     { "wide_adapters", wide_adapters },
     { "engine_lacks_experts", engine_lacks_experts },
-    { "engine_lacks_gemma", engine_lacks_gemma },
+    { "engine_lacks_objective", engine_lacks_objective },
     { "qlora_where_lora_fits", qlora_where_lora_fits },
     { "full_under_pressure", full_under_pressure },
     { "launch_bound", launch_bound },
@@ -604,6 +644,8 @@ static const struct {
     { "pilot_of_another_stack", pilot_of_another_stack },
     { "pilot_needs_more_memory", pilot_needs_more_memory },
     { "stale_prices", stale_prices },
+    { "unconnected_gpus", unconnected_gpus },
+    { "idle_gpus", idle_gpus },
 };
 
 void advice_give(struct advice *advice, const struct plan *plan)

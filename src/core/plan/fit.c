@@ -95,15 +95,24 @@ static enum err choose_checkpointing(struct trial *trial, struct arena *arena)
         TRY(plan_bytes(&memory, arena, trial));
         if (memory.fits)
             break;
-        trial->recipe.checkpointing += stack->selective ? 1 : 2;
+        while (!stack_recomputes(stack, ++trial->recipe.checkpointing))
+            ;
     }
     return OK;
+}
+
+// Of norms and activations alone every stack is shown: it is what trainers' options can be set to.
+bool fit_offers(const struct fit *fit, int checkpointing)
+{
+    return checkpointing == RECIPE_SELECTIVE || stack_recomputes(fit->stack, checkpointing);
 }
 
 static enum err find_largest(struct fit *out, struct arena *arena, const struct trial *asked)
 {
     for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
         int64_t steps;
+        if (!fit_offers(out, level))
+            continue;
         struct trial rows = *asked, context = *asked;
         rows.recipe.checkpointing = context.recipe.checkpointing = level;
         TRY(largest(&out->largest[level].micro_batch, arena, &rows, &rows.rows, 1, MOST_ROWS));

@@ -27,8 +27,10 @@ struct fit {
     double micro_batch, context, accumulation;
     const struct trainer_config *from; // of the request; may be NULL
     struct memory memory;
-    struct fit_largest largest[3]; // by checkpointing: none, selective, full
+    struct fit_largest largest[RECIPE_AUTO]; // by checkpointing, of those that the stack has
 };
+
+bool fit_offers(const struct fit *fit, int checkpointing); // whether it has a largest
 
 enum { FIT_CONTEXT_STEP = 256 }; // the largest context is found to this many tokens
 

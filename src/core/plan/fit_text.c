@@ -15,8 +15,10 @@ static void put_largest(const struct fit *fit, struct arena *arena, struct out *
     columns_add(&columns, text_format(arena, "context of %.0f row%s", fit->micro_batch,
                                       fit->micro_batch == 1 ? "" : "s"));
     columns_add(&columns, "");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < RECIPE_AUTO; i++) {
         const struct fit_largest *l = &fit->largest[i];
+        if (!fit_offers(fit, i))
+            continue;
         columns_add(&columns, text_format(arena, "--checkpointing %s", recipe_checkpointings[i]));
         columns_add(&columns, l->micro_batch ? text_commas(arena, l->micro_batch) : "none");
         columns_add(&columns, l->context ? text_commas(arena, l->context) : "none");

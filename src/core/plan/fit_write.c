@@ -27,7 +27,9 @@ void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
     if (fit->from)
         trainer_config_write(fit->from, &w);
     json_open(&w, "largest", '[');
-    for (int i = 0; fit->gpu && i < 3; i++) {
+    for (int i = 0; fit->gpu && i < RECIPE_AUTO; i++) {
+        if (!fit_offers(fit, i))
+            continue;
         json_open(&w, NULL, '{');
         json_put_string(&w, "checkpointing", recipe_checkpointings[i]);
         json_put_count(&w, "micro_batch", fit->largest[i].micro_batch);

@@ -113,7 +113,7 @@ static enum err choose_result(struct plan *plan, struct arena *arena, const stru
     const struct plan_request *request = plan->request;
     bool found = false;
     if (!isnan(request->deadline) || !isnan(request->budget)) {
-        TRY(plan_smallest(&plan->chosen, &found, plan, arena, search));
+        TRY(plan_within(&plan->chosen, &found, plan, arena, search));
         if (!found)
             TRY(plan_least(&plan->chosen, &found, plan, arena, search,
                            isnan(request->deadline) ? PLAN_CHEAPEST : PLAN_FASTEST));

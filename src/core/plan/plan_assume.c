@@ -120,7 +120,7 @@ static void add_workload(struct plan *plan)
                    rule->shapes && !request->shape_known ? "as in the pilot"
                                                          : "the loss counts every token");
     add_option(plan, "global batch", "rows", workload->global_batch, "global_batch",
-               "near 64 rows, or the micro-batch times the GPUs");
+               "near 64 rows and at most 4 M tokens, or the micro-batch times the GPUs");
 }
 
 // Which kernel runs routed experts, and how unevenly they are loaded where GPUs share them.

@@ -44,6 +44,8 @@ const char *plan_changes(const struct plan *plan, const struct search_result *re
     struct out out = { .arena = arena };
     if (result->gpu != own->gpu || result->gpus != own->gpus)
         add(&out, text_format(arena, "%lld × %s", (long long)result->gpus, result->gpu->name));
+    if (!result->stable && (own->stable || !plan->fits)) // a narrow table cuts the end
+        add(&out, "tight memory");
     if (samplers_of(result) != samplers_of(own))
         add(&out, samplers_of(result) > 0
                       ? text_format(arena, "%.0f of them sample", samplers_of(result))
@@ -63,7 +65,5 @@ const char *plan_changes(const struct plan *plan, const struct search_result *re
                               recipe_checkpointings[result->recipe.checkpointing]));
     if (b->global_batch != a->global_batch)
         add(&out, text_format(arena, "global batch %.0f", b->global_batch));
-    if (!result->stable && (own->stable || !plan->fits))
-        add(&out, "tight memory");
     return out.size ? out_string(&out) : "nothing";
 }

@@ -45,7 +45,7 @@ static const struct search_result *find_count(const struct search *search, const
 }
 
 // The plan's micro-batch and checkpointing on another number of its GPUs; where these do not fit,
-// the best settings that do.
+// the best settings that do. Numbers that no offer joins are left out, unless the plan's is one.
 static enum err scale_to(struct plan *plan, struct arena *arena, const struct search_space *asked,
                          int64_t gpus)
 {
@@ -64,7 +64,9 @@ static enum err scale_to(struct plan *plan, struct arena *arena, const struct se
         best = find_count(&plan->search, plan->chosen.gpu, gpus);
     if (gpus == plan->chosen.gpus && plan->fits)
         best = &plan->chosen;
-    if (!best || !keeps_batch(plan, asked, best) || plan->scaling_count >= PLAN_SCALING)
+    if (!best || !keeps_batch(plan, asked, best) || plan->scaling_count >= PLAN_SCALING ||
+        (plan_price(plan, arena, best).unconnected &&
+         !plan_price(plan, arena, &plan->chosen).unconnected))
         return OK;
     struct search_result *row = &plan->scaling[plan->scaling_count++];
     *row = *best;
@@ -245,11 +247,11 @@ static enum err find_pareto(struct plan *plan, struct arena *arena)
 
 static enum err suggest_in_time(struct plan *plan, struct arena *arena)
 {
-    struct search_result smallest;
+    struct search_result cheapest;
     bool found = false;
     if (!isnan(plan->request->deadline) || !isnan(plan->request->budget))
-        TRY(plan_smallest(&smallest, &found, plan, arena, &plan->search));
-    return found ? suggest(plan, arena, "smallest in time", &smallest) : OK;
+        TRY(plan_within(&cheapest, &found, plan, arena, &plan->search));
+    return found ? suggest(plan, arena, "cheapest in time", &cheapest) : OK;
 }
 
 static enum err suggest_counts(struct plan *plan, struct arena *arena)

@@ -59,10 +59,10 @@ enum err plan_least(struct search_result *out, bool *found, struct plan *plan, s
 const struct search_result *plan_lesser(const struct search_result *a,
                                         const struct search_result *b, enum plan_goal goal);
 
-// The stable result with the fewest GPUs, then the least cost, that keeps the request's deadline
-// and budget: at its P90 where one does, else at its median. Sampled.
-enum err plan_smallest(struct search_result *out, bool *found, struct plan *plan,
-                       struct arena *arena, const struct search *search);
+// The stable result that keeps the request's deadline and budget, at its P90 where one does, else
+// at its median: of one kind of GPU the fewest, of several kinds the cheapest. Sampled.
+enum err plan_within(struct search_result *out, bool *found, struct plan *plan, struct arena *arena,
+                     const struct search *search);
 
 // --- alternatives (plan_compare.c, plan_change.c) ----------------------------
 
@@ -106,7 +106,7 @@ void plan_put_model(struct json_writer *w, const struct plan *plan);
 void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits);
 void plan_put_pilot(struct json_writer *w, const struct plan *plan);
 void plan_put_evidence(struct json_writer *w, const struct plan *plan, struct arena *arena);
-void plan_put_ledger(struct json_writer *w, const struct plan *plan);
+void plan_put_ledger(struct json_writer *w, const struct plan *plan, struct arena *arena);
 void plan_put_step(struct json_writer *w, const struct plan *plan, struct arena *arena);
 
 // "fits: peak 42.4 GiB allocated (at the loss), 79.0 GiB reserved, of 79.6 GiB". `plan` and

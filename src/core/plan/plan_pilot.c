@@ -132,9 +132,12 @@ const char *plan_pilot_words(const struct plan *plan, struct arena *arena)
                           100 * to->weight, 100 - 100 * to->weight)
         : to->by_fit ? "scaled to your run by its fit and the step model"
                      : "scaled to your run by the step model";
-    return text_format(arena, "%s; %s. Speed known to ± %.1f %% instead of ± %.0f %%: %s", measured,
-                       how, percent(plan->efficiency.log_spread), percent(plan->prior.log_spread),
-                       list_causes(to, arena));
+    const char *contradicts = fabs(to->contradiction) > TRANSFER_CONTRADICTS
+                                  ? "it contradicts what its stack reaches; beside that, "
+                                  : "";
+    return text_format(arena, "%s; %s. Speed known to ± %.1f %% instead of ± %.0f %%: %s%s",
+                       measured, how, percent(plan->efficiency.log_spread),
+                       percent(plan->prior.log_spread), contradicts, list_causes(to, arena));
 }
 
 // --- assumptions -------------------------------------------------------------

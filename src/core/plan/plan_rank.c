@@ -129,8 +129,8 @@ static bool keeps(const struct forecast_outcome *outcome, const struct limits *l
     return !(wall > slack * limits->wall_hours) && !(cost > slack * limits->cost_usd);
 }
 
-// The cheapest stable result of that many GPUs within the limits.
-static enum err smallest_of(struct search_result *out, bool *found, struct plan *plan,
+// The cheapest stable result of that many GPUs within the limits, if cheaper than the one found.
+static enum err cheapest_of(struct search_result *out, bool *found, struct plan *plan,
                             struct arena *arena, const struct search *search, int64_t gpus,
                             const struct limits *limits)
 {
@@ -139,7 +139,8 @@ static enum err smallest_of(struct search_result *out, bool *found, struct plan 
         const struct search_result *r = &search->best[i];
         struct forecast_outcome outcome;
         if (r->gpus != gpus || !r->stable || r->wall_hours > slack * limits->wall_hours ||
-            r->cost_usd > slack * limits->cost_usd)
+            r->cost_usd > slack * limits->cost_usd ||
+            (*found && r->cost_usd > slack * out->cost_usd))
             continue;
         TRY(plan_outcome(&outcome, plan, arena, r, FEW));
         if (!keeps(&outcome, limits, CLOSE) || (*found && outcome.cost_usd.mid > out->cost_usd))
@@ -155,9 +156,18 @@ static enum err smallest_of(struct search_result *out, bool *found, struct plan 
     return OK;
 }
 
-enum err plan_smallest(struct search_result *out, bool *found, struct plan *plan,
-                       struct arena *arena, const struct search *search)
+static bool is_of_one_card(const struct search *search)
 {
+    for (size_t i = 1; i < search->count; i++)
+        if (search->best[i].gpu != search->best[0].gpu)
+            return false;
+    return true;
+}
+
+enum err plan_within(struct search_result *out, bool *found, struct plan *plan, struct arena *arena,
+                     const struct search *search)
+{
+    bool fewest = is_of_one_card(search);
     const struct plan_request *request = plan->request;
     double runs = request->runs > 1 ? (double)request->runs : 1;
     double parallel = request->parallel_runs > 1 ? (double)request->parallel_runs : 1;
@@ -166,7 +176,7 @@ enum err plan_smallest(struct search_result *out, bool *found, struct plan *plan
         // Of one run: runs of a sweep go in turns and share the budget.
         struct limits limits = { request->deadline / 3600 / ceil(runs / parallel),
                                  request->budget / runs, surely };
-        for (int64_t gpus = 0; !*found;) {
+        for (int64_t gpus = 0; !(*found && fewest);) {
             int64_t more = INT64_MAX; // the next larger number of GPUs
             for (size_t i = 0; i < search->count; i++)
                 if (search->best[i].gpus > gpus && search->best[i].gpus < more)
@@ -174,7 +184,7 @@ enum err plan_smallest(struct search_result *out, bool *found, struct plan *plan
             if (more == INT64_MAX)
                 break;
             gpus = more;
-            TRY(smallest_of(out, found, plan, arena, search, gpus, &limits));
+            TRY(cheapest_of(out, found, plan, arena, search, gpus, &limits));
         }
     }
     return OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { USUAL_GLOBAL_BATCH = 64 };                 // rows per optimizer step unless given
+static const double MOST_STEP_TOKENS = 1 << 22;   // of them: rows of 65,536 tokens, as ProLong has
 static const double USUAL_BATCH_TOLERANCE = 0.25; // how far from that GPUs may make it
 
 // --- model, stack and precision ----------------------------------------------
@@ -96,6 +97,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
         rule->epochs = request->epochs;
     if (request->global_batch > 0)
         rule->step_rows = request->global_batch / (request->gpus > 0 ? request->gpus : 1);
+    TRY(plan_request_rows(&rule->micro_batch, request));
     if (request->pad_to_multiple_of > 0)
         rule->multiple = request->pad_to_multiple_of;
     if (request->context > 0)
@@ -147,6 +149,30 @@ static enum err read_objective(struct plan *plan)
     return objective_check(&plan->objective, &request->recipe);
 }
 
+// What only our engine is known to do, and at which cost.
+static enum err check_engine_options(const struct plan *plan)
+{
+    const struct recipe *recipe = &plan->request->recipe;
+    const char *option = recipe->dora               ? "--dora"
+                         : recipe->nondeterministic ? "--nondeterministic"
+                                                    : NULL;
+    if (option && !plan->stack->exact_gradients)
+        return fail(ERR_USAGE,
+                    "%s is forecast for --stack native alone: what it costs elsewhere was not "
+                    "measured",
+                    option);
+    bool partial =
+        recipe->checkpointing == RECIPE_GATE || recipe->checkpointing == RECIPE_PROJECTIONS;
+    if (partial && !stack_recomputes(plan->stack, recipe->checkpointing))
+        return fail(ERR_USAGE,
+                    "--checkpointing %s is a level of --stack native; %s has none, selective or "
+                    "full",
+                    recipe_checkpointings[recipe->checkpointing], plan->stack->name);
+    if (recipe->dora && recipe->method == RECIPE_FULL)
+        return fail(ERR_USAGE, "--dora is for adapters, and --method full has none");
+    return OK;
+}
+
 enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_data *data,
                     const struct plan_request *request)
 {
@@ -159,6 +185,7 @@ enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_dat
     TRY(recipe_check(&request->recipe, out->model));
     TRY(read_objective(out));
     TRY(find_stack(out));
+    TRY(check_engine_options(out));
     out->prior = calibration_of(&data->calibration, out->stack); // until a GPU is chosen
     return objective_samples(out->objective.kind) ? plan_rollout(out, arena)
                                                   : make_rule(out, arena);
@@ -269,6 +296,17 @@ struct step_passes plan_passes(const struct plan *plan, const struct recipe *rec
     return passes;
 }
 
+// Rows per optimizer step where the request leaves them open: fewer of very long ones.
+static double usual_global_batch(const struct workload_rule *rule)
+{
+    struct workload row;
+    double rows = USUAL_GLOBAL_BATCH;
+    workload_make(&row, rule, 1, 1, 1);
+    while (rows > 1 && rows * row.batch.tokens > MOST_STEP_TOKENS)
+        rows /= 2;
+    return rows;
+}
+
 enum err plan_space(struct search_space *out, struct plan *plan)
 {
     const struct plan_request *request = plan->request;
@@ -298,7 +336,7 @@ enum err plan_space(struct search_space *out, struct plan *plan)
         out->parallel = request->parallel;
     TRY(plan_request_rows(&out->micro_batch, request));
     if (!out->global_batch && !out->micro_batch)
-        out->global_batch = USUAL_GLOBAL_BATCH;
+        out->global_batch = usual_global_batch(&plan->rule);
     if (objective_samples(plan->objective.kind)) {
         out->global_batch = plan->rollout.prompts * plan->rollout.generations;
         out->batch_tolerance = 0;

@@ -283,11 +283,12 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
             : text_format(arena, "%.0f %% padding (%s)", 100 * workload->padding_share,
                           batching_names_auto[workload->batching]);
     put_line(out, "run",
-             text_format(arena, "%s tokens × %.6g epoch%s, %s: %s processed in %s steps of %s",
+             text_format(arena, "%s tokens × %.6g epoch%s, %s: %s processed in %s step%s of %s",
                          text_count(arena, workload->tokens), workload->epochs,
                          workload->epochs == 1 ? "" : "s", rows,
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
+                         workload->steps == 1 ? "" : "s",
                          text_seconds(arena, plan->chosen.seconds_per_step)));
     if (plan_images_words(plan, arena))
         put_line(out, "images", plan_images_words(plan, arena));

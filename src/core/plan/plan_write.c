@@ -119,6 +119,8 @@ static void put_configuration(struct json_writer *w, const struct plan *plan,
     json_put_number(w, "micro_batch", workload->micro_batch);
     json_put_number(w, "accumulation", workload->accumulation);
     json_put_number(w, "global_batch", workload->global_batch);
+    json_put_number(w, "micro_batch_tokens", workload->batch.tokens);
+    json_put_number(w, "attended_tokens", workload->batch.squares / workload->batch.tokens);
     field_write(recipe_fields, &result->recipe, w);
     put_objective(w, plan, result);
 }
@@ -240,7 +242,7 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     plan_put_step(&w, plan, arena);
     plan_put_evidence(&w, plan, arena);
     plan_put_pilot(&w, plan);
-    plan_put_ledger(&w, plan);
+    plan_put_ledger(&w, plan, arena);
     if (plan->request->from)
         trainer_config_write(plan->request->from, &w);
     write_drivers(plan, &w);

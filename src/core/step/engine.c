@@ -16,13 +16,22 @@ static const double MOST_TOKENS = 1e8;          // no card has room for more; th
 enum { QKV, O, GATE, DOWN, EXPERT_GATE, EXPERT_DOWN, PRODUCTS };
 static const enum model_layer kinds[] = { MODEL_DENSE, MODEL_SPARSE };
 enum { KINDS = sizeof kinds / sizeof *kinds };
-enum { KEEP_ALL, AGAIN_NORMS, AGAIN_GATE, AGAIN_BLOCK }; // levels of recomputation
+// Levels of recomputation, as recipe_checkpointing has them, and that of what backward does not
+// read.
+enum {
+    NEVER = -1,
+    KEEP_ALL = RECIPE_KEEP_ALL,
+    AGAIN_NORMS = RECIPE_SELECTIVE,
+    AGAIN_GATE = RECIPE_GATE,
+    AGAIN_PROJECTIONS = RECIPE_PROJECTIONS,
+    AGAIN_BLOCK = RECIPE_RECOMPUTE,
+};
 
 // Linears that read the same input, and so are one product with their adapters.
 struct product {
     int64_t in, out;
     int64_t adapters; // linears that have one
-    int64_t columns;  // of all their ranks, rounded up
+    int64_t columns;  // of all their ranks, rounded up, where products read them
     int64_t outs[3];  // of each linear
     bool adapted[3], biased[3];
     int count;
@@ -36,7 +45,7 @@ struct layout_of {
     int64_t tokens, rank;
     int level;
     bool full, quantized, fp8, bf16_states;
-    bool sharded; // masters and moments of full training, over ranks
+    bool sharded; // moments, and of full training masters, over ranks
     bool has_masters;
 };
 
@@ -60,10 +69,17 @@ static int64_t tensor(int64_t rows, int64_t columns, int64_t element)
     return round_up(rows * columns * element, ALIGNMENT);
 }
 
-// Shared states begin at the same element of the values and of the gradients.
+// What ranks train begins at the same element of the values and of the gradients.
+static int64_t trained(const struct layout_of *l, int64_t rows, int64_t columns, int64_t element)
+{
+    return tensor(1, round_up(rows * columns, l->r->layout->data > 1 ? PART_ALIGNMENT : 1),
+                  element);
+}
+
+// A weight of the model, which full training trains.
 static int64_t placed(const struct layout_of *l, int64_t rows, int64_t columns, int64_t element)
 {
-    return tensor(1, round_up(rows * columns, l->sharded ? PART_ALIGNMENT : 1), element);
+    return l->full ? trained(l, rows, columns, element) : tensor(rows, columns, element);
 }
 
 static int64_t layers_of(const struct layout_of *l, enum model_layer kind)
@@ -83,8 +99,12 @@ static void list_products(struct layout_of *l)
 {
     enum { NAMES = 4 };
     static const char *const names[PRODUCTS][NAMES] = {
-        { "q", "k", "v", "qkv" },       { "o" },           { "gate", "up", "gate_up" }, { "down" },
-        { "expert_gate", "expert_up" }, { "expert_down" },
+        { "q", "k", "v", "qkv" },
+        { "o" },
+        { "gate", "up", "gate_up" },
+        { "down" },
+        { "expert_gate", "expert_up", "expert_gate_up" },
+        { "expert_down" },
     };
     struct model_linear linears[MODEL_LINEARS];
     for (int p = 0; p < PRODUCTS; p++) {
@@ -111,19 +131,20 @@ static struct layout_of layout_for(const struct step_request *r, const struct en
 {
     const struct recipe *recipe = r->recipe;
     bool wide = recipe->precision == RECIPE_FP32;
+    struct model_linear head = model_head(r->model);
+    bool only_layers = !recipe->trains_embeddings && !recipe_targets(recipe, &head);
     struct layout_of l = {
         .r = r,
         .device = *device,
         .compute = wide ? EXACT : 2,
         .tokens = (int64_t)fmin(ceil(r->batch.tokens), MOST_TOKENS),
         .rank = recipe->rank,
-        .level = recipe->checkpointing == RECIPE_RECOMPUTE   ? AGAIN_BLOCK
-                 : recipe->checkpointing == RECIPE_SELECTIVE ? AGAIN_NORMS
-                                                             : KEEP_ALL,
+        .level = recipe->checkpointing == RECIPE_AUTO ? KEEP_ALL : recipe->checkpointing,
         .full = recipe->method == RECIPE_FULL,
         .quantized = recipe->method == RECIPE_QLORA,
         .fp8 = recipe->method == RECIPE_LORA && recipe->precision == RECIPE_FP8,
-        .sharded = recipe->method == RECIPE_FULL && r->layout->data > 1,
+        .sharded =
+            recipe->method == RECIPE_FULL ? r->layout->data > 1 : shared_base(r) && only_layers,
     };
     l.bf16_states = l.full && !wide && recipe->states == RECIPE_BF16;
     l.state = l.bf16_states ? 2 : EXACT;
@@ -142,6 +163,12 @@ static int64_t nf4_bytes(int64_t weights)
            tensor(1, (blocks + 255) / 256, 4) + tensor(1, 256, 4) + tensor(1, 1, 4);
 }
 
+// Codes of 4 bits, and a power of two for 32 weights: of experts that are published so.
+static int64_t mxfp4_bytes(int64_t weights)
+{
+    return tensor(1, (weights + 1) / 2, 1) + tensor(1, (weights + 31) / 32, 1);
+}
+
 static int64_t fp8_bytes(int64_t rows, int64_t columns)
 {
     return tensor(rows, columns, 1) + tensor(rows, 1, 4);
@@ -151,8 +178,9 @@ static int64_t linear_bytes(const struct layout_of *l, const struct product *p)
 {
     int64_t bytes = 0;
     if (l->quantized) {
+        bool mxfp4 = p >= &l->products[EXPERT_GATE] && l->r->model->fused_gate_up;
         for (int i = 0; i < p->count; i++)
-            bytes += nf4_bytes(p->outs[i] * p->in);
+            bytes += (mxfp4 ? mxfp4_bytes : nf4_bytes)(p->outs[i] * p->in);
         return bytes;
     }
     if (l->fp8)
@@ -167,30 +195,34 @@ static int64_t beside_bytes(const struct layout_of *l, const struct product *p)
                   : 0;
 }
 
-// Adapters of a product: all first factors together, each second factor by itself, and magnitudes.
+// Masters, gradients or moments of a product's adapters: all first factors together, each second
+// factor by itself, and magnitudes.
 static int64_t adapter_bytes(const struct layout_of *l, const struct product *p, int64_t element)
 {
-    int64_t bytes = tensor(p->columns, p->in, element);
+    int64_t bytes = trained(l, p->adapters * l->rank, p->in, element);
     for (int i = 0; i < p->count; i++)
-        bytes += p->adapted[i] ? tensor(p->outs[i], l->rank, element) : 0;
+        bytes += p->adapted[i] ? trained(l, p->outs[i], l->rank, element) : 0;
     for (int i = 0; l->r->recipe->dora && i < p->count; i++)
-        bytes += p->adapted[i] ? tensor(1, p->outs[i], element) : 0;
+        bytes += p->adapted[i] ? trained(l, 1, p->outs[i], element) : 0;
     return bytes;
 }
 
-// Norms, biases and the router of a layer.
+// Norms, sinks, biases and the router of a layer.
 static int64_t other_layer_bytes(const struct layout_of *l, enum model_layer kind, int64_t element)
 {
     const struct model *m = l->r->model;
     int64_t layer = m->norms_per_layer * placed(l, 1, m->width, element);
     if (kind == MODEL_SPARSE)
-        layer += placed(l, m->experts, m->width, element);
+        layer += placed(l, m->experts, m->width, element) +
+                 (m->router_bias ? placed(l, 1, m->experts, element) : 0);
+    if (m->attention_sinks)
+        layer += placed(l, 1, m->heads, element);
     if (m->qk_norm == MODEL_QK_HEAD)
         layer += 2 * placed(l, 1, m->head_size, element);
     for (int p = 0; p < PRODUCTS; p++)
         for (int i = 0; i < l->products[p].count; i++)
             if (l->products[p].biased[i])
-                layer += placed(l, 1, l->products[p].outs[i], element);
+                layer += times(l, p, kind) * placed(l, 1, l->products[p].outs[i], element);
     return layer;
 }
 
@@ -230,14 +262,26 @@ static int64_t trained_layer_bytes(const struct layout_of *l, enum model_layer k
 // Embedding and head, where they are trained beside adapters.
 static int64_t beside_adapters_bytes(const struct layout_of *l, int64_t element)
 {
-    return l->full || !l->r->recipe->trains_embeddings ? 0 : 2 * embedding_bytes(l, element);
+    const struct model *m = l->r->model;
+    return l->full || !l->r->recipe->trains_embeddings
+               ? 0
+               : 2 * trained(l, m->vocabulary, m->width, element);
+}
+
+// The factors of an adapter on the head, which lie apart.
+static int64_t head_adapter_bytes(const struct layout_of *l, int64_t element)
+{
+    struct model_linear head = model_head(l->r->model);
+    return l->full || !recipe_targets(l->r->recipe, &head)
+               ? 0
+               : trained(l, l->rank, head.in, element) + trained(l, head.out, l->rank, element);
 }
 
 // Of everything that is trained, in values of this size.
 static int64_t trained_bytes(const struct layout_of *l, int64_t element)
 {
     int64_t bytes = l->full ? embedding_bytes(l, element) + end_bytes(l, element)
-                            : beside_adapters_bytes(l, element);
+                            : beside_adapters_bytes(l, element) + head_adapter_bytes(l, element);
     for (int i = 0; i < KINDS; i++)
         bytes += layers_of(l, kinds[i]) * trained_layer_bytes(l, kinds[i], element);
     return bytes;
@@ -250,12 +294,14 @@ static int64_t part_of(const struct layout_of *l, int64_t all)
     return smaller(round_up(each, PART_ALIGNMENT), all);
 }
 
-// A rank's part of what all of them share, or all. Each layer is a piece that is cut into parts,
-// and what lies before and after the layers.
+// A rank's part of what all of them share, or all. Adapters are one piece that is cut into parts;
+// of full training each layer is one, and what lies before and after the layers.
 static int64_t state_bytes(const struct layout_of *l)
 {
     if (!l->sharded)
         return trained_bytes(l, l->state);
+    if (!l->full)
+        return tensor(1, part_of(l, trained_bytes(l, l->state) / l->state), l->state);
     int64_t kept = part_of(l, embedding_bytes(l, l->state) / l->state) +
                    part_of(l, end_bytes(l, l->state) / l->state);
     for (int i = 0; i < KINDS; i++)
@@ -308,9 +354,10 @@ static void count_weights(struct engine_bytes *out, const struct layout_of *l)
       : l->quantized ? &out->quantized
                      : &out->frozen) += count_linears(out, l);
     *(l->full ? &out->trained : &out->frozen) += other_bytes(l, l->compute);
-    out->frozen -= beside_adapters_bytes(l, l->compute);
-    out->trained += beside_adapters_bytes(l, l->compute);
-    out->masters = l->has_masters ? state_bytes(l) : 0;
+    out->trained += beside_adapters_bytes(l, l->compute) + head_adapter_bytes(l, l->compute);
+    if (!l->full && l->r->recipe->trains_embeddings)
+        out->frozen -= 2 * embedding_bytes(l, l->compute);
+    out->masters = !l->has_masters ? 0 : l->full ? state_bytes(l) : trained_bytes(l, EXACT);
     if (l->compute == EXACT) // adapters alone are copied into the product's block
         out->masters -= beside_adapters_bytes(l, EXACT);
     out->gradients = trained_bytes(l, l->state);
@@ -319,17 +366,23 @@ static void count_weights(struct engine_bytes *out, const struct layout_of *l)
 
 // --- activations and workspace -----------------------------------------------
 
-// A tensor of one layer: kept for backward up to a level, beyond it shared by all layers.
+// A tensor of one layer: kept for backward up to a level, which may differ between layers with and
+// without experts; beyond it shared by all layers.
 struct slot {
-    int most_level;
+    int dense, sparse;
     int64_t rows, columns, element;
-    enum { IN_DENSE = 1, IN_SPARSE = 2, IN_EACH = 3 } layers;
 };
-enum { ALWAYS = AGAIN_BLOCK, SLOTS = 24 };
+enum { ALWAYS = AGAIN_BLOCK, ABSENT = NEVER - 1, SLOTS = 24 };
 
 static int64_t expert_rows(const struct layout_of *l)
 {
     return l->tokens * l->r->model->experts_active;
+}
+
+// Until which level the input of a product is kept: backward reads it where the product is trained.
+static int input_level(const struct layout_of *l, int product)
+{
+    return l->full || l->products[product].columns ? KEEP_ALL : NEVER;
 }
 
 static int list_slots(struct slot *out, const struct layout_of *l)
@@ -339,31 +392,38 @@ static int list_slots(struct slot *out, const struct layout_of *l)
     int64_t Q = model_query_width(m), K = model_key_width(m), E = m->experts, X = m->expert_width;
     const struct product *p = l->products;
     bool normed = m->qk_norm == MODEL_QK_HEAD, added = m->norms_per_layer > 2;
+    int to_qkv = input_level(l, QKV), to_gate = input_level(l, GATE),
+        to_down = input_level(l, DOWN);
+    int to_router = l->full ? KEEP_ALL : NEVER;
+    int to_experts = input_level(l, EXPERT_GATE), to_expert_down = input_level(l, EXPERT_DOWN);
     const struct slot slots[SLOTS] = {
-        { ALWAYS, T, C, value, IN_EACH },                             // the layer's input
-        { ALWAYS, T, 1, EXACT, IN_EACH },                             // statistics of both norms
-        { ALWAYS, T, 1, EXACT, IN_EACH },                             //
-        { KEEP_ALL, T, C + p[QKV].columns, value, IN_EACH },          // outputs of the norms
-        { KEEP_ALL, T, C + p[GATE].columns, value, IN_EACH },         //
-        { KEEP_ALL, T, F + p[DOWN].columns, value, IN_DENSE },        // the activation function's
-        { AGAIN_NORMS, T, 2 * F + p[GATE].columns, value, IN_DENSE }, // gate and up
-        { AGAIN_GATE, T, Q + 2 * K, value, IN_EACH },                 // q, k, v
-        { AGAIN_GATE, T, Q + p[O].columns, value, IN_EACH },          // attention's output
-        { AGAIN_GATE, T, m->heads, EXACT, IN_EACH },                  // its logarithms of sums
-        { AGAIN_GATE, T, C, value, IN_EACH },                         // the stream in the middle
-        { KEEP_ALL, T, normed ? Q + K : 0, value, IN_EACH },          // normalised q and k
-        { ALWAYS, T, normed ? m->heads : 0, EXACT, IN_EACH },         // statistics of their norms
-        { ALWAYS, T, normed ? m->kv_heads : 0, EXACT, IN_EACH },      //
-        { AGAIN_GATE, T, added ? C : 0, value, IN_EACH }, // what attention adds, before its norm,
-        { ALWAYS, T, added ? C : 0, value, IN_EACH },     // and the feed-forward network
-        { ALWAYS, T, added, EXACT, IN_EACH },             // statistics of these norms
-        { ALWAYS, T, added, EXACT, IN_EACH },             //
-        { ALWAYS, 1, 3 * N + E, 4, IN_SPARSE },           // the choice of experts
-        { ALWAYS, T, E, EXACT, IN_SPARSE },               // their probabilities
-        { ALWAYS, N, 1, EXACT, IN_SPARSE },               // weights of the rows
-        { KEEP_ALL, N, C + p[EXPERT_GATE].columns, value, IN_SPARSE }, // copies of the tokens
-        { AGAIN_NORMS, N, 2 * X + p[EXPERT_GATE].columns, value, IN_SPARSE }, // gate and up
-        { KEEP_ALL, N, X + p[EXPERT_DOWN].columns, value, IN_SPARSE }, // the activation function's
+        // dense, sparse; rows, columns, bytes of an element
+        { ALWAYS, ALWAYS, T, C, value },                            // the layer's input
+        { ALWAYS, ALWAYS, T, 1, EXACT },                            // statistics of both norms
+        { ALWAYS, ALWAYS, T, 1, EXACT },                            //
+        { to_qkv, to_qkv, T, C + p[QKV].columns, value },           // outputs of the norms
+        { to_gate, to_router, T, C + p[GATE].columns, value },      //
+        { to_down, ABSENT, T, F + p[DOWN].columns, value },         // the activation function's
+        { AGAIN_NORMS, ABSENT, T, 2 * F + p[GATE].columns, value }, // gate and up
+        { AGAIN_GATE, AGAIN_GATE, T, Q + 2 * K, value },            // q, k, v
+        { AGAIN_PROJECTIONS, AGAIN_PROJECTIONS, T, Q + p[O].columns, value }, // attention's output
+        { AGAIN_PROJECTIONS, AGAIN_PROJECTIONS, T, m->heads, EXACT }, // its logarithms of sums
+        { AGAIN_GATE, AGAIN_GATE, T, C, value },                      // the stream in the middle
+        { KEEP_ALL, KEEP_ALL, T, normed ? Q + K : 0, value },         // normalised q and k
+        { ALWAYS, ALWAYS, T, normed ? m->heads : 0, EXACT },          // statistics of their norms
+        { ALWAYS, ALWAYS, T, normed ? m->kv_heads : 0, EXACT },       //
+        { AGAIN_GATE, AGAIN_GATE, T, added ? C : 0,
+          value },                                   // what attention adds, before its norm,
+        { ALWAYS, ALWAYS, T, added ? C : 0, value }, // and the feed-forward network
+        { ALWAYS, ALWAYS, T, added, EXACT },         // statistics of these norms
+        { ALWAYS, ALWAYS, T, added, EXACT },         //
+        { ABSENT, ALWAYS, 1, 3 * N + E, 4 },         // the choice of experts
+        { ABSENT, ALWAYS, T, E, EXACT },             // their probabilities
+        { ABSENT, ALWAYS, N, 1, EXACT },             // weights of the rows
+        { ABSENT, to_experts, N, C + p[EXPERT_GATE].columns, value },      // copies of the tokens
+        { ABSENT, AGAIN_NORMS, N, 2 * X + p[EXPERT_GATE].columns, value }, // gate and up
+        { ABSENT, to_expert_down, N, X + p[EXPERT_DOWN].columns,
+          value }, // the activation function's
     };
     memcpy(out, slots, sizeof slots);
     return SLOTS;
@@ -374,7 +434,7 @@ static int list_slots(struct slot *out, const struct layout_of *l)
 static int64_t low_rank_bytes(const struct layout_of *l, enum model_layer kind)
 {
     static const int until[] = {
-        [QKV] = AGAIN_BLOCK, [O] = AGAIN_NORMS, [GATE] = AGAIN_GATE, [DOWN] = AGAIN_BLOCK + 1
+        [QKV] = AGAIN_PROJECTIONS, [O] = AGAIN_NORMS, [GATE] = AGAIN_GATE, [DOWN] = AGAIN_BLOCK + 1
     };
     int64_t bytes = 0;
     for (int i = 0; i <= DOWN; i++)
@@ -383,31 +443,53 @@ static int64_t low_rank_bytes(const struct layout_of *l, enum model_layer kind)
     return bytes;
 }
 
+// Of what layers of each kind keep. Offloaded ones have two places in turn, as large as the largest
+// layer that is there, and the last two are not copied.
+static void count_layers(struct engine_bytes *out, const struct layout_of *l,
+                         const int64_t kept[KINDS])
+{
+    enum { PLACES = 2 };
+    int64_t layers = l->r->model->layers, all = 0, places[PLACES] = { 0 };
+    for (int64_t i = 0; i < layers; i++) {
+        int64_t bytes = kept[model_layer(l->r->model, i)];
+        all += bytes;
+        out->host += i < layers - PLACES ? bytes : 0;
+        places[i % PLACES] = larger(places[i % PLACES], bytes);
+    }
+    if (l->r->layout->offload_activations)
+        all = places[0] + places[1];
+    else
+        out->host = 0;
+    out->activations += all;
+}
+
 static void count_activations(struct engine_bytes *out, const struct layout_of *l)
 {
     struct slot slots[SLOTS];
-    int64_t dense = layers_of(l, MODEL_DENSE), sparse = layers_of(l, MODEL_SPARSE);
+    int64_t kept[KINDS] = { [MODEL_DENSE] = low_rank_bytes(l, MODEL_DENSE),
+                            [MODEL_SPARSE] = low_rank_bytes(l, MODEL_SPARSE) };
     for (int i = list_slots(slots, l); i-- > 0;) {
         int64_t bytes = tensor(slots[i].rows, slots[i].columns, slots[i].element);
-        int64_t layers =
-            (slots[i].layers & IN_DENSE ? dense : 0) + (slots[i].layers & IN_SPARSE ? sparse : 0);
-        if (l->level <= slots[i].most_level)
-            out->activations += layers * bytes;
-        else if (layers)
-            out->scratch += bytes;
+        bool is_dense = slots[i].dense != ABSENT && layers_of(l, MODEL_DENSE);
+        bool is_sparse = slots[i].sparse != ABSENT && layers_of(l, MODEL_SPARSE);
+        bool keeps_dense = is_dense && l->level <= slots[i].dense;
+        bool keeps_sparse = is_sparse && l->level <= slots[i].sparse;
+        kept[MODEL_DENSE] += keeps_dense ? bytes : 0;
+        kept[MODEL_SPARSE] += keeps_sparse ? bytes : 0;
+        out->scratch += is_dense != keeps_dense || is_sparse != keeps_sparse ? bytes : 0;
     }
+    count_layers(out, l, kept);
     out->activations +=
-        dense * low_rank_bytes(l, MODEL_DENSE) + sparse * low_rank_bytes(l, MODEL_SPARSE) +
         tensor(l->tokens, l->r->model->width, l->compute) + tensor(l->tokens, 1, EXACT);
 }
 
-static int64_t logit_bytes(const struct layout_of *l)
+// Rows whose logits exist at once.
+static int64_t head_rows(const struct layout_of *l)
 {
     enum { LEAST = 64, STEP = 128 };
-    int64_t vocabulary = l->r->model->vocabulary;
-    int64_t rows = l->device.chunk_bytes / (vocabulary * l->compute);
+    int64_t rows = l->device.chunk_bytes / (l->r->model->vocabulary * l->compute);
     rows = larger(rows > STEP ? rows - rows % STEP : rows, LEAST);
-    return tensor(rows < l->tokens ? rows : larger(l->tokens, 1), vocabulary, l->compute);
+    return rows < l->tokens ? rows : larger(l->tokens, 1);
 }
 
 static int64_t block_elements(const struct product *p)
@@ -462,14 +544,15 @@ static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
     const struct product *p = l->products;
     int64_t T = l->tokens, C = m->width, Q = model_query_width(m), K = model_key_width(m);
     int64_t added = C + larger(p[O].columns, p[DOWN].columns);
-    bool changed = m->norms_per_layer > 2 || (l->r->recipe->dora && !l->full);
+    bool scaled = m->family && !strcmp(m->family, "granite");
+    bool changed = m->norms_per_layer > 2 || scaled || (l->r->recipe->dora && !l->full);
     const int64_t columns[] = {
         C,                          // the last norm's output
         C,                          // a branch
         C,                          // rows that have a label
         C,                          // their gradients
         added,                      // gradients of the residual stream,
-        changed ? added : 0,        // of what a layer adds, before its norm or magnitudes,
+        changed ? added : 0,        // of what a layer adds, before its norm, scale or magnitudes,
         Q + 2 * K + p[QKV].columns, // of q, k, v,
         Q,                          // of attention,
         layers_of(l, MODEL_DENSE) ? m->ffn_width : 0, // of the activation function
@@ -479,7 +562,9 @@ static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
     out->scratch += tensor(T, 1, EXACT) + expert_scratch(l) + widest_bytes(l); // losses
     out->scratch += 4 * tensor(T, 1, 4) + tensor(T, 2, 4); // ids, positions, rows, targets; spans
     out->scratch += tensor(2, larger(m->head_size / 2, 1), 8) + 3 * tensor(1, 1, 8);
-    out->logits = logit_bytes(l);
+    out->logits = tensor(head_rows(l), m->vocabulary, l->compute);
+    if (head_adapter_bytes(l, 1)) // its z and dz
+        out->scratch += 2 * tensor(head_rows(l), l->rank, l->compute);
 }
 
 struct engine_bytes engine_bytes(const struct step_request *request,
@@ -499,7 +584,9 @@ struct engine_traffic engine_traffic(const struct step_request *request,
     struct layout_of l = layout_for(request, device);
     int64_t gradients = trained_bytes(&l, l.state);
     return (struct engine_traffic){ .gradients = gradients,
-                                    .weights = gradients / l.state * l.compute,
+                                    .weights = !l.sharded ? 0
+                                               : l.full   ? gradients / l.state * l.compute
+                                                          : gradients,
                                     .layer = layer_part(&l) * request->layout->data * EXACT };
 }
 
@@ -508,9 +595,24 @@ bool engine_trains(const struct model *m)
     bool llama = !m->kv_lora_rank && m->gated && m->norm == MODEL_RMS_NORM &&
                  (m->norms_per_layer == 2 || m->norms_per_layer == 4) &&
                  m->qk_norm != MODEL_QK_WIDTH && !m->parallel;
-    bool plain_experts = !m->shared_experts && !m->shared_width && !m->router_bias &&
-                         !m->mlp_bias && !m->out_bias && !m->attention_sinks;
-    return llama && (!m->experts || plain_experts);
+    const bool of_gpt_oss[] = { m->router_bias, m->mlp_bias, m->out_bias, m->attention_sinks,
+                                m->fused_gate_up };
+    int found = 0, all = sizeof of_gpt_oss / sizeof *of_gpt_oss;
+    for (int i = 0; i < all; i++)
+        found += of_gpt_oss[i];
+    bool shared = m->shared_experts || m->shared_width;
+    return llama && (!m->experts || (!shared && (!found || found == all)));
+}
+
+bool engine_adapts(const struct model *model, const struct recipe *recipe)
+{
+    struct model_linear linears[MODEL_LINEARS];
+    bool stacked = model->experts && model->fused_gate_up;
+    size_t count = stacked && recipe->dropout > 0 ? model_linears(model, MODEL_SPARSE, linears) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (linears[i].role == MODEL_EXPERT && recipe_targets(recipe, &linears[i]))
+            return false;
+    return true;
 }
 
 bool engine_runs(const struct step_request *r)
@@ -525,8 +627,9 @@ bool engine_runs(const struct step_request *r)
     bool typed = recipe->precision == RECIPE_BF16 || recipe->precision == RECIPE_FP32 ||
                  (fp8 && recipe->method == RECIPE_LORA && !r->model->experts);
     bool optimized = recipe->optimizer == RECIPE_ADAMW || recipe->optimizer == RECIPE_SGD;
-    bool headed =
-        recipe->method == RECIPE_FULL || !recipe->trains_embeddings || !r->model->tied_embeddings;
+    struct model_linear head = model_head(r->model);
+    bool headed = recipe->method == RECIPE_FULL || !r->model->tied_embeddings ||
+                  (!recipe->trains_embeddings && !recipe_targets(recipe, &head));
     return r->stack->exact_gradients && headed && engine_trains(r->model) && alone && supervised &&
-           typed && optimized;
+           typed && optimized && engine_adapts(r->model, recipe);
 }

@@ -26,16 +26,22 @@ struct engine_bytes {
     int64_t masters;   // of what is trained, in fp32
     int64_t gradients, moments, activations, logits;
     int64_t scratch; // the rest of the workspace, without that of attention
+    int64_t host;    // activations of a micro-batch that wait in host memory
 };
 
-// Whether the engine has the operations of a model: of the Llama family, and mixtures like Mixtral
-// and Qwen3-MoE.
+// Whether the engine has the operations of a model: of the Llama family, and mixtures like Mixtral,
+// Qwen3-MoE and gpt-oss.
 bool engine_trains(const struct model *model);
+
+// Whether it has the adapters of a recipe: none with dropout on experts that files hold as one
+// tensor (gpt-oss).
+bool engine_adapts(const struct model *model, const struct recipe *recipe);
 
 // What ranks send each other: bytes of whole tensors, each cut into the ranks' parts.
 struct engine_traffic {
-    int64_t gradients; // one row of all, with the padding of adapters and the gaps of alignment
-    int64_t weights;   // the same row of full training in the compute type
+    int64_t gradients; // one row of all, with the gaps of alignment
+    int64_t weights;   // the same row as gathered after an update, if states are shared: weights in
+                       // the compute type, or masters of adapters
     int64_t layer;     // of a base that ranks share: a gathered layer, with the columns of adapters
 };
 

@@ -52,7 +52,7 @@ static const double lost_share = 0.01;    // of allocated bytes, unusable becaus
 static const double lost_varied = 0.05;   // the same where widths vary
 static const double lost_gathering = 0.2; // of what comes and goes, where a second stream gathers
 static const double live_weights = 1e9;   // DeepSpeed's stage3_max_live_parameters: stay gathered
-static const double expert_spread = 0.57; // of 47 mixtures of experts in frameworks, at least
+static const double expert_spread = 0.3;  // at least: nine of ten of 61 mixtures in frameworks
 const double memory_sure = 0.95;
 
 // Bytes per trained weight.
@@ -200,6 +200,12 @@ static double offload(double *parts, const struct step_request *r)
     return host;
 }
 
+// Not whole layers: of a model that the engine does not train its levels are counted as one.
+static bool recomputes_some(const struct recipe *recipe)
+{
+    return recipe->checkpointing > RECIPE_KEEP_ALL && recipe->checkpointing < RECIPE_RECOMPUTE;
+}
+
 // Activations kept for backward, of all micro-batches that are in flight. A pipeline of p stages
 // has up to p of them on its first stage; v interleaved chunks add (p − 1)/(p·v).
 static double kept_activations(const struct step *step, const struct step_request *r)
@@ -210,7 +216,7 @@ static double kept_activations(const struct step *step, const struct step_reques
         flight *= 1 + (flight - 1) / (flight * (double)r->layout->interleave);
     double layers = step->layers / (r->layout->split ? (double)r->layout->pipeline : 1);
     double per_layer = step->layer_kept_bytes;
-    if (r->recipe->checkpointing == RECIPE_SELECTIVE)
+    if (recomputes_some(r->recipe))
         per_layer = fmin(step->layer_lean_bytes, per_layer);
     if (r->recipe->checkpointing == RECIPE_RECOMPUTE)
         per_layer = step->layer_input_bytes;
@@ -220,8 +226,8 @@ static double kept_activations(const struct step *step, const struct step_reques
 }
 
 // What is alive while one layer runs backward: gradients of the feed-forward network's inner values
-// and of two hidden states for each token and each copy that is routed, the layer's activations
-// where they are recomputed, one dequantised weight.
+// or, if larger, of eager attention's scores, and of two hidden states for each token and each copy
+// that is routed, the layer's activations where they are recomputed, one dequantised weight.
 static double temporaries(const struct step *step, const struct step_request *r)
 {
     const struct model *model = r->model;
@@ -232,11 +238,12 @@ static double temporaries(const struct step *step, const struct step_request *r)
         (double)(model->experts ? model->experts_active * model->expert_width + model->shared_width
                                 : model->ffn_width);
     double rows = 1 + (double)(model->experts ? model->experts_active : 0); // per token
-    double bytes = tokens * element *
-                   (r->stack->inner_gradients * inner / tensor + 2 * rows * (double)model->width);
+    double inner_bytes = tokens * element * r->stack->inner_gradients * inner / tensor;
+    double bytes =
+        fmax(inner_bytes, step->score_bytes) + tokens * element * 2 * rows * (double)model->width;
     if (r->recipe->checkpointing == RECIPE_RECOMPUTE)
         bytes += step->layer_kept_bytes;
-    if (r->recipe->checkpointing == RECIPE_SELECTIVE)
+    if (recomputes_some(r->recipe))
         bytes += fmax(0, step->layer_kept_bytes - step->layer_lean_bytes);
     if (r->recipe->method == RECIPE_QLORA)
         bytes += 2 * (double)model->width * inner / tensor;
@@ -364,7 +371,7 @@ static void take_engine(struct memory *out, const struct step_request *r)
     out->parts[MEMORY_ACTIVATIONS] = (double)bytes.activations;
     out->parts[MEMORY_LOGITS] = (double)bytes.logits;
     out->parts[MEMORY_TEMPORARIES] = (double)bytes.scratch;
-    out->host_bytes = loaded_bytes(out->parts);
+    out->host_bytes = loaded_bytes(out->parts) + (double)bytes.host;
     out->moment = "start";
 }
 
@@ -410,11 +417,12 @@ static double backward_workspace(const struct step_request *r, const struct memo
         .heads = (int64_t)fmax(1, (double)model->heads / tensor),
         .kv_heads = (int64_t)fmax(1, (double)model->kv_heads / tensor),
         .head_size = model->head_size,
+        .any_order = r->recipe->nondeterministic,
     };
     bool is_bf16 = r->recipe->precision == RECIPE_BF16 || recipe_is_small(r->recipe);
     int64_t window = model_full_attention_layers(model) > 0 ? 0 : model->sliding_window;
     if (!r->stack->attention_workspace || !is_bf16 || !isfinite(device->bytes) ||
-        !attention_has_plan(window, shape.longest, shape.head_size))
+        model_caps_scores(model) || !attention_has_plan(window, shape.longest, shape.head_size))
         return 0;
     return (double)attention_room(&shape,
                                   attention_room_most((int64_t)device->bytes, device->is_hopper));

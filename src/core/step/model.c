@@ -54,7 +54,8 @@ const struct field model_fields[] = {
     FIELD(model, qk_nope_size, COUNT, "latent attention: head elements without rotation"),
     FIELD(model, qk_rope_size, COUNT, "latent attention: head elements with rotation"),
     FIELD(model, v_head_size, COUNT, "latent attention: elements of a value head"),
-    FIELD(model, vision, TEXT, "family of its encoder of images, as in vision.csv"),
+    FIELD(model, vision, TEXT, "family of its encoder of images, as in vision.csv",
+          .since = "0.4.0"),
     FIELD(model, parameters, COUNT, "total"),
     FIELD(model, active_parameters, COUNT, "that one token passes, by the same count"),
     FIELD_OF(model, total_from, total_names, "where the total comes from"),
@@ -86,6 +87,11 @@ int64_t model_full_attention_layers(const struct model *model)
 }
 
 // --- attention ---------------------------------------------------------------
+
+bool model_caps_scores(const struct model *model)
+{
+    return model->family && !strcmp(model->family, "gemma2");
+}
 
 int64_t model_query_width(const struct model *model)
 {

@@ -648,6 +648,24 @@ static void take_usual(struct model *model, const struct architecture *a)
     model->vocabulary = 32000;
 }
 
+// What a path calls the model: "llama-8b" of llama-8b/config.json and of llama-8b.json. Empty where
+// it does not tell: config.json, ./config.json.
+static struct text name_of_path(struct text path)
+{
+    struct text piece, folder = TEXT(""), file = TEXT("");
+    while (text_next(&path, '/', &piece)) {
+        if (!piece.size)
+            continue;
+        folder = file;
+        file = piece;
+    }
+    if (text_is(file, "config.json"))
+        file = folder;
+    else if (text_ends(file, ".json"))
+        file.size -= strlen(".json");
+    return text_is(file, ".") || text_is(file, "..") ? TEXT("") : file;
+}
+
 enum err model_read_config(struct model *model, struct arena *arena, struct text json,
                            const char *name)
 {
@@ -687,8 +705,9 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
     if ((dense && !model->ffn_width) || (model->experts && !model->expert_width))
         return fail(ERR_INPUT, "%s: intermediate_size is missing or 0", name);
     struct text path = json_get_text(&file, "_name_or_path");
+    struct text own = path.at && path.size ? path : name_of_path(text_of(name));
     model->family = *a->type ? a->type : markup_plain(arena, type, MARKUP_SENTENCE);
-    model->name = path.at && path.size ? markup_plain(arena, path, MARKUP_SENTENCE) : model->family;
+    model->name = own.size ? markup_plain(arena, own, MARKUP_SENTENCE) : model->family;
     model->source = text_copy(arena, text_of(name));
     return model_check(model, name);
 }

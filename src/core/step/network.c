@@ -31,6 +31,12 @@
 #include <math.h>
 #include <string.h>
 
+// A bridge between pairs of cards is an extra and often absent.
+double network_usual_link(const struct gpu *gpu)
+{
+    return gpu->link && strstr(gpu->link, "bridge") ? 0 : gpu->link_bytes_per_s;
+}
+
 struct links network_links(const struct gpu *gpu, const struct node *node)
 {
     struct links links = {
@@ -43,10 +49,9 @@ struct links network_links(const struct gpu *gpu, const struct node *node)
     };
     if (node && node->link_domain_gpus > 1)
         links.node_gpus = (double)node->link_domain_gpus;
-    // A bridge between pairs of cards is an extra and often absent: PCIe, unless the node has one.
     const char *name = node ? node->link : gpu->link;
-    double link = node ? node->link_bytes_per_s : gpu->link_bytes_per_s;
-    bool fast = link > 0 && name && !strstr(name, "PCIe") && (node || !strstr(name, "bridge"));
+    double link = node ? node->link_bytes_per_s : network_usual_link(gpu);
+    bool fast = link > 0 && name && !strstr(name, "PCIe");
     // NVLink reaches about 0.8 of its datasheet rate in collectives; without it, traffic crosses
     // the host's PCIe bridges twice and shares them.
     links.node_bytes_per_s = fast ? 0.8 * link : 0.35 * links.pcie_bytes_per_s;
@@ -213,12 +218,11 @@ static struct network_payload engine_payload(const struct step *step, const stru
                                              const struct engine_device *device)
 {
     struct engine_traffic traffic = engine_traffic(r, device);
-    double gradients = (double)traffic.gradients;
-    if (r->recipe->method == RECIPE_FULL)
-        return (struct network_payload){ .scattered = reductions(r) * gradients,
-                                         .gathered = (double)traffic.weights };
+    double gradients = (double)traffic.gradients, weights = (double)traffic.weights;
     double passes = shared_base(r) ? 2 * step_rounds(r) * r->accumulation : 0;
-    return (struct network_payload){ .all_reduced = gradients,
+    return (struct network_payload){ .all_reduced = weights > 0 ? 0 : gradients,
+                                     .scattered = weights > 0 ? reductions(r) * gradients : 0,
+                                     .gathered = weights,
                                      .fetched = passes * fetched_bytes(step, r, device) };
 }
 
@@ -264,6 +268,17 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double update = fast ? 2 * states / links->pcie_bytes_per_s
                          : 4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s;
     out->offload = updates * weights * update;
+}
+
+// Our engine's activations go to the host beside forward and come back beside backward.
+static void add_activations(struct network_seconds *out, const struct step_request *r,
+                            const struct links *links)
+{
+    if (!r->layout->offload_activations || !engine_runs(r))
+        return;
+    double copied = 2 * (double)engine_bytes(r, &engine_cuda).host / links->pcie_bytes_per_s;
+    out->per_layer += copied;
+    out->hideable += copied;
 }
 
 struct network_seconds network_time(const struct step *step, const struct step_request *r,
@@ -319,6 +334,7 @@ struct network_seconds network_time(const struct step *step, const struct step_r
                        (hierarchical(gradients, shards, stride, 1, links) +
                         hierarchical(gradients / shards, data / shards, stride * shards, 2, links));
     add_offload(&out, step, r, links);
+    add_activations(&out, r, links);
     out.doublings = fmax(0, log2((double)layout_gpus(layout) / links->node_gpus));
     return out;
 }

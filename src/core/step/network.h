@@ -22,6 +22,9 @@ struct links {
 
 struct links network_links(const struct gpu *gpu, const struct node *node); // node may be NULL
 
+// Bytes/s of the link between these GPUs in a node of which nothing is known; 0: PCIe alone.
+double network_usual_link(const struct gpu *gpu);
+
 struct network_seconds {
     double per_layer;  // tensor, context and expert exchanges and gathers of weights, in all layers
     double hideable;   // of per_layer, what may overlap with compute

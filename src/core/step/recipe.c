@@ -13,7 +13,8 @@ static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "", "auto",
 static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", "gptq8", NULL };
 static const char *const optimizers[] = { "adamw",     "adamw-8bit",       "adamw-paged", "sgd",
                                           "adafactor", "adamw-paged-8bit", NULL };
-const char *const recipe_checkpointings[] = { "none", "selective", "full", "auto", NULL };
+const char *const recipe_checkpointings[] = { "none", "selective", "gate", "projections",
+                                              "full", "auto",      NULL };
 
 const char *const recipe_expert_kernels[] = { "eager", "grouped", "fused", "dense", "auto", NULL };
 
@@ -26,6 +27,10 @@ const struct field recipe_fields[] = {
           .value = "LAYERS"),
     FIELD(recipe, dropout, SHARE, "dropout on the adapters' input",
           .fallback = "that of the stack"),
+    FIELD(recipe, rslora, FLAG, "scale the adapters by alpha / √rank instead of alpha / rank",
+          .since = "0.8.0"),
+    FIELD(recipe, dora, FLAG, "train a magnitude for each output (DoRA; --stack native)",
+          .since = "0.8.0"),
     FIELD_OF(recipe, adapter_dtype, dtypes, "data type of the adapters", .value = "DTYPE"),
     FIELD_OF(recipe, quantization, quantizations, "data type of frozen weights under qlora",
              .value = "DTYPE"),
@@ -39,12 +44,14 @@ const struct field recipe_fields[] = {
              .value = "MODE"),
     FIELD_OF(recipe, experts, recipe_expert_kernels,
              "how experts run: one after another, grouped, fused, all on every token",
-             .value = "KERNEL"),
+             .value = "KERNEL", .since = "0.3.0"),
     FIELD(recipe, trains_encoder, FLAG,
-          "train the encoder of images too; it is frozen unless given"),
+          "train the encoder of images too; it is frozen unless given", .since = "0.4.0"),
     FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
     FIELD(recipe, optimizer_in_backward, FLAG,
-          "update each weight in the backward pass, and free its gradient"),
+          "update each weight in the backward pass, and free its gradient", .since = "0.3.0"),
+    FIELD(recipe, nondeterministic, FLAG,
+          "faster attention, not the same bits twice (--stack native)", .since = "0.8.0"),
     { 0 },
 };
 
@@ -85,6 +92,8 @@ static bool names(struct text word, const struct model_linear *linear)
         word.size -= 5;
     if (text_is(word, linear->name))
         return true;
+    if (linear->role == MODEL_HEAD)
+        return text_is(word, "lm_head"); // as files and PEFT call it
     bool attention = linear->role == MODEL_ATTENTION;
     bool mlp =
         linear->role == MODEL_MLP || linear->role == MODEL_EXPERT || linear->role == MODEL_SHARED;
@@ -96,8 +105,9 @@ static bool names(struct text word, const struct model_linear *linear)
         return mlp;
     if (!strcmp(linear->name, "qkv"))
         return text_is(word, "q") || text_is(word, "k") || text_is(word, "v");
-    if (!strcmp(linear->name, "gate_up"))
-        return text_is(word, "gate") || text_is(word, "up");
+    bool gate_up = text_ends(text_of(linear->name), "gate_up"); // of experts too
+    if (gate_up && (text_is(word, "gate") || text_is(word, "up")))
+        return true;
     if (linear->role == MODEL_EXPERT && word.size && strlen(linear->name) > 7)
         return text_is(word, linear->name + 7); // "expert_up"
     return false;
@@ -134,6 +144,9 @@ enum err recipe_check(const struct recipe *recipe, const struct model *model)
             if (recipe_targets(recipe, &linears[i]))
                 return OK;
     }
+    struct model_linear head = model_head(model);
+    if (recipe_targets(recipe, &head))
+        return OK;
     return fail(ERR_USAGE,
                 "--targets \"%s\" matches no linear of %s; try all-linear, attention or q,k,v,o",
                 recipe->targets, model->name);

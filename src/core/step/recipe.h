@@ -45,10 +45,12 @@ enum recipe_experts { // how the experts of a layer are run (core/step/moe.h)
     RECIPE_EXPERTS_AUTO,  // as the stack does
 };
 enum recipe_checkpointing {
-    RECIPE_KEEP_ALL,  // none: every activation is kept
-    RECIPE_SELECTIVE, // norms and activation functions are recomputed
-    RECIPE_RECOMPUTE, // full: whole layers are recomputed
-    RECIPE_AUTO,      // the cheapest that fits
+    RECIPE_KEEP_ALL,    // none: every activation is kept
+    RECIPE_SELECTIVE,   // norms and activation functions are recomputed
+    RECIPE_GATE,        // and gate and up, by stacks that can
+    RECIPE_PROJECTIONS, // and the other products: all but attention
+    RECIPE_RECOMPUTE,   // full: whole layers are recomputed
+    RECIPE_AUTO,        // the cheapest that fits
 };
 
 struct recipe {
@@ -69,12 +71,13 @@ struct recipe {
     bool trains_encoder;        // of images: its weights, or adapters on all its linears
     bool trains_embeddings;     // embedding and head are trained whole beside the adapters
     bool optimizer_in_backward; // each weight is updated as soon as its gradient is there
+    bool nondeterministic;      // our engine: sums of attention's backward pass in any order
 };
 
 extern const struct field recipe_fields[];
 extern const char *const recipe_methods[], *const recipe_precisions[];
 extern const char *const recipe_expert_kernels[]; // "eager", "grouped", "fused", "dense", "auto"
-extern const char *const recipe_checkpointings[]; // "none", "selective", "full", "auto", NULL
+extern const char *const recipe_checkpointings[]; // "none", "selective", … "auto", NULL
 
 struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, no recomputation
 

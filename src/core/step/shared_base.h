@@ -3,7 +3,8 @@
 //
 // Our own engine's ZeRO-3 (src/train/transformer_base.c): the linears of the layers are shared, and
 // two layers are whole at any time. Embedding, head, norms, routers and adapters with their
-// gradients and states are whole on every GPU, and gradients are summed once a step, as under DDP.
+// gradients are whole on every GPU; moments of adapters are shared, unless the embedding is trained
+// too. Gradients are summed once a step, as under DDP.
 
 #pragma once
 

@@ -64,6 +64,7 @@ struct stack {
     bool labelled_head;         // the head runs on labelled tokens only
     double launch_seconds;      // of the host per operation launched
     double recompute_launches;  // host time of a recomputed operation, in launches
+    bool cuda_graphs;           // a layer's operations are replayed as one
     int fetches;                // enum stack_fetches: what it fetches one by one under ZeRO-3
     double fetch_seconds;       // of the host per fetch and pass
     double host_bytes_per_s;    // of its optimizer in host memory, over the GPUs of a host
@@ -85,6 +86,7 @@ struct stack {
     bool exact_gradients;      // sums gradients in fp32, unless full training has bf16 states
     bool stops_early;          // recomputation leaves out a layer's last product
     bool selective;            // it can recompute norms and activation functions alone
+    bool partial;              // and some of a layer's products alone, as again.h says
     int checkpointing;         // its default
     int batching;              // its default, enum batching
     const char *trainer;       // whose batches it makes: a row of packing_trainers
@@ -95,6 +97,9 @@ struct stack {
 };
 
 extern const struct field stack_fields[];
+
+// Whether it has a level of recomputation.
+bool stack_recomputes(const struct stack *stack, int checkpointing);
 
 // Reads a list of stacks, or one: a user's own stack is a file. "like" names a known stack or one
 // earlier in the list.

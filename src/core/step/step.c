@@ -2,6 +2,7 @@
 // Lists the operations of a step, layer by layer, as PyTorch modules, a compiler or fused kernels
 // run them: products, attention, element-wise operations, loss, optimizer.
 
+#include "core/step/again.h"
 #include "core/step/encoder.h"
 #include "core/step/moe.h"
 
@@ -49,8 +50,9 @@ struct build {
     struct moe moe; // of a sparse layer
     double repeats; // layers of the kind being listed, on this GPU
     bool in_layer;
-    bool is_last;      // the last product of the layer: only the next layer needs its output
-    double kept, lean; // bytes of the layer being listed
+    bool is_last; // the last product of the layer: only the next layer needs its output
+    const struct model_linear *linear; // whose products, adapter and casts are being listed
+    double kept, lean;                 // bytes of the layer being listed
 };
 
 // Bytes per element and kernels of the operations that only move data, forward and backward, as
@@ -73,6 +75,21 @@ static double element_bytes(const struct build *b)
     return b->request->recipe->precision == RECIPE_FP32 ? 4 : 2;
 }
 
+// The lightest checkpointing that recomputes a forward operation of a layer. Experts of stacks that
+// recompute products alone keep no copy of what their first factors gave, as small as it is.
+static int recomputed_from(const struct build *b, const struct step_op *op)
+{
+    const struct stack *stack = b->request->stack;
+    bool of_experts = b->linear && b->linear->role == MODEL_EXPERT;
+    if (stack->partial && of_experts && !strcmp(op->name, "adapter a"))
+        return RECIPE_SELECTIVE;
+    if (b->is_last && stack->stops_early)
+        return AGAIN_NEVER;
+    if (stack->partial)
+        return again_level(b->request, b->linear ? b->linear->name : op->name);
+    return op->cheap ? RECIPE_SELECTIVE : RECIPE_RECOMPUTE;
+}
+
 // Appends an operation; a forward one a second time where it is recomputed.
 static void add(struct build *b, struct step_op op)
 {
@@ -85,9 +102,7 @@ static void add(struct build *b, struct step_op op)
     b->kept += op.kept_bytes;
     b->lean += op.cheap ? 0 : op.kept_bytes;
     int checkpointing = b->request->recipe->checkpointing;
-    if (b->is_last && b->request->stack->stops_early)
-        return;
-    if (checkpointing == RECIPE_RECOMPUTE || (checkpointing == RECIPE_SELECTIVE && op.cheap)) {
+    if (checkpointing < RECIPE_AUTO && checkpointing >= recomputed_from(b, &op)) {
         op.phase = STEP_RECOMPUTE;
         step->ops[step->count++] = op;
     }
@@ -236,6 +251,21 @@ static void hold(double weights, double *all, double *experts, bool routed)
     *experts += routed ? weights : 0;
 }
 
+// DoRA's magnitudes: lengths of the rows of W + B A for each pass, the product's output once more
+// in the backward pass, and a read and a write of what they multiply.
+static void add_magnitudes(struct build *b, double rows, double in, double out)
+{
+    size_t first = b->step->count;
+    double rank = (double)b->request->recipe->rank;
+    add(b, product(b, "magnitudes", STEP_FORWARD, out, in, rank));
+    add(b, product(b, "magnitudes", STEP_BACKWARD, out, in, rank));
+    add(b, product(b, "magnitudes", STEP_BACKWARD, rows, out, in));
+    add(b, product(b, "magnitudes", STEP_BACKWARD, rows, out, rank));
+    add_elementwise(b, "magnitudes", (struct traffic){ 4, 6, 1, 1 }, rows * out, 0);
+    for (size_t i = first; i < b->step->count; i++)
+        b->step->ops[i].adapter = true; // a reference skips them
+}
+
 // One linear with its adapter. saves_input: it is the first linear to need this input for backward,
 // so the input's bytes are counted here.
 static void add_linear(struct build *b, const struct model_linear *linear, bool row_split,
@@ -248,6 +278,7 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     double copies = routed ? b->moe.experts : 1;
     double rows = routed ? b->moe.copies / copies : b->tokens; // per copy held here
     bool trained = is_trained(b, linear), adapted = recipe_targets(recipe, linear);
+    b->linear = linear;
     bool small =
         recipe_is_small(recipe) && linear->role != MODEL_HEAD && linear->role != MODEL_ROUTER;
     struct step_op forward = product(b, linear->name, STEP_FORWARD, rows, out, in);
@@ -279,6 +310,9 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
         add_casts(b, rows * copies, in, out, trained);
     if (adapted)
         add_adapter(b, rows * copies, in, out, routed ? moe_turns(&b->moe) : 1);
+    if (adapted && recipe->dora)
+        add_magnitudes(b, rows, in, out);
+    b->linear = NULL;
     struct step *step = b->step;
     double weights = b->repeats * copies * in * out;
     if (trained)
@@ -356,10 +390,14 @@ static void add_attention(struct build *b)
     double flops = squares * (query + out); // 2 · (q·kᵀ + p·v) · ½
     double moved = size * b->tokens * (query + key + value + out);
     double kept = moved + 4 * b->tokens * heads; // and the log-sum-exp of each row
-    if (eager) { // all scores are written, go through an fp32 softmax, and are read
+    // All scores are written, go through an fp32 softmax, and are read. Kept are the softmax and
+    // its 16-bit copy; backward has 16 bytes a score at its peak (bench/results/h200.md).
+    if (eager) {
+        double kept_bytes = size == 4 ? 4 : 6;
         flops *= 2;
         moved += 16 * heads * squares;
-        kept += 4 * heads * squares;
+        kept += kept_bytes * heads * squares;
+        b->step->score_bytes = (16 - kept_bytes) * heads * squares;
     }
     if (masked) {
         flops *= 2;
@@ -378,13 +416,15 @@ static void add_attention(struct build *b)
                              .launches = eager ? 6 : 3,
                              .kept_bytes = kept,
                              .masked = masked });
-    add(b, (struct step_op){ .name = "attention",
-                             .phase = STEP_BACKWARD,
-                             .kind = STEP_ATTENTION,
-                             .flops = 2.5 * flops,
-                             .bytes = 2 * moved,
-                             .launches = eager ? 9 : 4,
-                             .masked = masked });
+    add(b,
+        (struct step_op){ .name = "attention",
+                          .phase = STEP_BACKWARD,
+                          .kind = STEP_ATTENTION,
+                          .flops = 2.5 * flops,
+                          .bytes = 2 * moved,
+                          .launches = eager ? 9 : 4,
+                          .masked = masked,
+                          .ordered = r->stack->exact_gradients && !r->recipe->nondeterministic });
 }
 
 // What belongs to routed experts beside their products: activation, router, dispatch, combine.

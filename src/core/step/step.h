@@ -39,6 +39,7 @@ struct step_batch {
     double squares;            // sum of squared lengths of the pieces that attend to themselves
     double labelled;           // tokens that have a label and so a loss
     bool padded;               // some rows are shorter than the width: a mask hides the rest
+    bool packed;               // rows lie end to end: attention takes pieces of any length
     double spread;             // deviation of the logarithm of tokens between ranks; 0: none
     double varies;             // the same among the micro-batches of a run
     struct vision_load images; // among the rows; their tokens are among these
@@ -125,6 +126,7 @@ struct step_op {
     double weighs;               // tensors of weights that it reads, which ZeRO-3 fetches for it
     bool small;                  // runs on the 8- or 4-bit units
     bool masked;                 // attention over the whole matrix of scores, half of it masked
+    bool ordered;                // sums of attention's backward pass in one order: the same bits
     double length;               // of what attends to itself; 0: as the batch has it
     bool of_images;              // of their encoder and projector, or attention to them
     bool adapter;                // of LoRA: a reference without adapters leaves it out
@@ -137,6 +139,7 @@ struct step {
     double layer_input_bytes; // kept per layer under full recomputation
     double layer_kept_bytes;  // of one layer, nothing recomputed (the largest kind)
     double layer_lean_bytes;  // of one layer under selective recomputation
+    double score_bytes;       // of one layer's backward pass, beside what it kept: eager attention
     double head_kept_bytes;   // hidden states around the final norm
     double loss_peak_bytes;   // logits and what the loss keeps beside them
     double trained_weights;   // on this GPU before sharding

@@ -12,7 +12,7 @@ struct run {
     struct tokenizer_cache *cache;
     struct text text;
     struct tokens *out; // NULL if only counting
-    int64_t count;
+    int64_t *count;
     const struct tokenizer_span *spans; // bytes whose tokens are counted in `within`; the next ones
     size_t span_count;
     int64_t within;       // part of count
@@ -54,7 +54,7 @@ static bool reaches(struct run *run, size_t start, size_t end)
 
 static void put_token(struct run *run, int32_t id, size_t start, size_t end)
 {
-    run->count++;
+    ++*run->count;
     if (run->span_count && end > start)
         run->within += reaches(run, start, end);
     if (!run->out)
@@ -200,7 +200,7 @@ static void put_word(struct run *run, const struct stretch *stretch, struct text
         if (s->count)
             memcpy(run->out->ids + run->out->count, s->ids, s->count * sizeof *s->ids);
         run->out->count += s->count;
-        run->count += (int64_t)s->count;
+        *run->count += (int64_t)s->count;
         return;
     }
     for (size_t i = 0; i < s->count; i++) {
@@ -222,7 +222,7 @@ static void count_divided(struct run *run, struct text word, size_t at)
     const struct symbols *s = &run->cache->symbols;
     for (size_t i = 0; i < s->count; at += s->sizes[i++])
         run->within += reaches(run, at, at + s->sizes[i]);
-    run->count += (int64_t)s->count;
+    *run->count += (int64_t)s->count;
 }
 
 // Counts words that are bytes of the original text: whole words inside a span, whole words outside,
@@ -245,8 +245,10 @@ static void count_within(struct run *run, struct text text, const struct span *w
             i = count;
         while (i < count && offset + words[i].end <= border)
             i++;
-        int64_t tokens = tokenizer_count_words(run->t, run->cache, text, words + first, i - first);
-        run->count += tokens;
+        int64_t tokens = 0;
+        tokenizer_count_words(run->t, run->cache, text, words + first, i - first, &tokens);
+        tokenizer_count_waiting(run->t, run->cache);
+        *run->count += tokens;
         run->within += touched ? tokens : 0;
     }
 }
@@ -260,8 +262,8 @@ static void put_words(struct run *run, const struct stretch *stretch, const char
         return;
     }
     if (!run->out) {
-        run->count += tokenizer_count_words(
-            run->t, run->cache, (struct text){ base, (size_t)(end - base) }, spans, count);
+        tokenizer_count_words(run->t, run->cache, (struct text){ base, (size_t)(end - base) },
+                              spans, count, run->count);
         return;
     }
     for (size_t i = 0; i < count; i++)
@@ -280,7 +282,7 @@ static void count_pending(struct run *run)
     if (!run->pending)
         return;
     struct text rest = { run->base, (size_t)(run->text.at + run->text.size - run->base) };
-    run->count += tokenizer_count_words(run->t, run->cache, rest, run->cache->batch, run->pending);
+    tokenizer_count_words(run->t, run->cache, rest, run->cache->batch, run->pending, run->count);
     run->pending = 0;
 }
 
@@ -347,7 +349,7 @@ static void run_normal(struct run *run, struct stretch stretch)
             put_added(run, match.id, start_of(run, &stretch, match.start),
                       end_of(run, &stretch, match.stop - 1));
         else
-            run->count++;
+            ++*run->count;
         from = match.stop;
     }
     run_words(run, part_of(stretch, from, stretch.text.size));
@@ -376,13 +378,12 @@ static struct tokenizer_span *shift_spans(struct run *run, const struct stretch 
 static void run_normalized(struct run *run, const struct stretch *stretch, struct text text,
                            bool reached)
 {
-    struct run inner = { .t = run->t, .cache = run->cache, .text = text };
+    struct run inner = { .t = run->t, .cache = run->cache, .text = text, .count = run->count };
     count_pending(run);
     if (reached)
         inner.spans = shift_spans(run, stretch, &inner.span_count);
     run_words(&inner, (struct stretch){ .text = text });
     count_pending(&inner);
-    run->count += inner.count;
     run->within += inner.within;
 }
 
@@ -440,18 +441,31 @@ static void run_text(struct run *run, int flags)
 int64_t tokenizer_count(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
                         struct text text, int flags)
 {
-    struct run run = { .t = tokenizer, .cache = cache, .text = text };
+    int64_t tokens;
+    tokenizer_count_later(tokenizer, cache, text, flags, &tokens);
+    tokenizer_count_waiting(tokenizer, cache);
+    return tokens;
+}
+
+void tokenizer_count_later(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                           struct text text, int flags, int64_t *tokens)
+{
+    struct run run = { .t = tokenizer, .cache = cache, .text = text, .count = tokens };
+    *tokens = 0;
     run_text(&run, flags);
-    return run.count;
 }
 
 int64_t tokenizer_count_spans(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
                               struct text text, int flags, const struct tokenizer_span *spans,
                               size_t count, int64_t *within)
 {
-    struct run run = {
-        .t = tokenizer, .cache = cache, .text = text, .spans = spans, .span_count = count
-    };
+    int64_t all = 0;
+    struct run run = { .t = tokenizer,
+                       .cache = cache,
+                       .text = text,
+                       .count = &all,
+                       .spans = spans,
+                       .span_count = count };
     struct tokens tokens = { .arena = &cache->scratch, .places = true };
     if (count && (!tokenizer->scan || tokenizer->normal.first_bytes ||
                   (tokenizer->normal_count && tokenizer->trims_places)))
@@ -459,15 +473,34 @@ int64_t tokenizer_count_spans(const struct tokenizer *tokenizer, struct tokenize
     else if (count && tokenizer->normal_count)
         run.moved = &tokens;
     run_text(&run, flags);
+    tokenizer_count_waiting(tokenizer, cache);
     *within = run.within;
-    return run.count;
+    return all;
 }
 
 void tokenizer_encode(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
                       struct text text, int flags, struct tokens *out)
 {
-    struct run run = { .t = tokenizer, .cache = cache, .text = text, .out = out };
+    int64_t count = 0;
+    struct run run = { .t = tokenizer, .cache = cache, .text = text, .count = &count, .out = out };
     run_text(&run, flags);
+}
+
+size_t tokenizer_normal_bytes(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                              struct text text)
+{
+    enum { SLICE = 1 << 16 };
+    size_t bytes = 0, size;
+    for (; tokenizer->normal_count && text.size;
+         text = (struct text){ text.at + size, text.size - size }) {
+        for (size = text.size < SLICE ? text.size : SLICE;
+             size < text.size && size > SLICE - UNICODE_BYTES && (text.at[size] & 0xC0) == 0x80;)
+            size--;
+        struct stretch slice = { .text = { text.at, size } };
+        bytes += tokenizer_normalize(tokenizer, cache, slice, false).text.size;
+        arena_rewind(&cache->scratch, cache->empty);
+    }
+    return bytes + text.size;
 }
 
 // --- queries ------------------------------------------------------------------

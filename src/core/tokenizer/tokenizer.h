@@ -13,7 +13,7 @@
 //
 // A tokenizer is immutable after reading and shared by threads; it does not keep the file. A cache
 // belongs to one thread and one tokenizer. It stores recent words in bounded memory, and scratch
-// space that grows with the longest text.
+// space that grows with the longest text. What is counted does not depend on what a cache holds.
 
 #pragma once
 
@@ -30,6 +30,13 @@ enum err tokenizer_read(struct tokenizer **out, struct arena *arena, struct text
 struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer);
 void tokenizer_cache_release(struct tokenizer_cache *cache); // NULL is fine
 
+// Words that the caches of several threads share, so that a word is merged by one of them. Made
+// before the caches and released after them; for one tokenizer. NULL: nothing is shared.
+struct tokenizer_words;
+struct tokenizer_words *tokenizer_words_init(void);
+void tokenizer_words_release(struct tokenizer_words *words); // NULL is fine
+void tokenizer_cache_share(struct tokenizer_cache *cache, struct tokenizer_words *words);
+
 // Flags of counting and encoding.
 enum {
     TOKENIZER_SPECIAL = 1, // add the model's special tokens around the text (BOS, EOS, [CLS])
@@ -37,6 +44,12 @@ enum {
 
 int64_t tokenizer_count(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
                         struct text text, int flags);
+
+// The same for many texts: *tokens is complete after tokenizer_count_waiting(). New words of all of
+// them are counted together, which is faster.
+void tokenizer_count_later(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                           struct text text, int flags, int64_t *tokens);
+void tokenizer_count_waiting(const struct tokenizer *tokenizer, struct tokenizer_cache *cache);
 
 // The same, and the number of tokens that contain a byte of one of the spans: the tokens that carry
 // loss if those bytes do. Spans must be in order and must not overlap.
@@ -60,6 +73,11 @@ struct tokens {
 
 void tokenizer_encode(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
                       struct text text, int flags, struct tokens *out);
+
+// About the size of a text when it is normalized, which may be thirteen times its own; in little
+// memory.
+size_t tokenizer_normal_bytes(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                              struct text text);
 
 int32_t tokenizer_find(const struct tokenizer *tokenizer, struct text token); // id, or -1
 struct text tokenizer_token(const struct tokenizer *tokenizer,

@@ -5,14 +5,17 @@
 // itself, zero-padded, with its size and its number of tokens, so a hit is always right:
 //
 //     words, 16 bytes:  |  up to 14 bytes of the word  | size | tokens |
-//     longs, 64 bytes:  |  up to 62 bytes of the word  | size | tokens |
+//     longs, 64 bytes:  |  15 to 62 bytes of the word  | size | tokens |
 //
 // A hash selects a set of WORD_WAYS slots. A new word takes the first slot and pushes the others
 // back, so that the last one is forgotten; a hit moves one slot forward. (longs has sets of two.)
 // Longer words are cut where no token can cross (tokenizer_cut.c); the parts are looked up.
 //
 // Words are looked up in batches: while one key is computed, the memory of the ones before it is
-// being fetched.
+// being fetched. New words wait until there are enough of them to merge side by side, which may be
+// several texts later: a text of 700 bytes has four or five. Meanwhile their entries say WAITS, so
+// that a word that is met again waits with them and is merged once. Words that another thread has
+// merged are not merged again.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -24,11 +27,12 @@ static_assert(LONG_BYTES < 0x80 && WORD_BYTES < 0x80,
 
 struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer)
 {
-    (void)tokenizer;
     struct arena arena = { 0 };
     struct tokenizer_cache *cache = ARENA_NEW(&arena, struct tokenizer_cache, 1);
+    cache->may_share = !tokenizer->ignores_merges;
     cache->words = ARENA_NEW(&arena, struct word_entry, WORD_SLOTS);
     cache->longs = ARENA_NEW(&arena, struct long_entry, LONG_SLOTS);
+    cache->waiting = ARENA_NEW(&arena, struct waiting, WAITING_WORDS);
     arena_alloc(&cache->scratch, 1);
     cache->empty = arena_mark(&cache->scratch);
     cache->arena = arena;
@@ -65,15 +69,6 @@ void tokenizer_model(const struct tokenizer *t, struct tokenizer_cache *cache, s
 }
 
 // --- counting ----------------------------------------------------------------
-
-// A word, or a part of one, that is being looked up. Of a short one, low and high are its entry
-// with 0 tokens: the top two bytes of `high` are the number of tokens and the size. Of a long one,
-// low is its set in longs; only the size in `high` is there.
-struct key {
-    uint64_t low, high;
-    struct word_entry *slot; // NULL: longer than WORD_BYTES
-    const char *at;
-};
 
 // Masks for the first 0 … WORD_BYTES bytes.
 static const uint64_t keeps[WORD_BYTES + 1][2] = {
@@ -119,40 +114,31 @@ static inline uint64_t mix(uint64_t low, uint64_t high)
 enum { PART = 0x80 };
 #define LONG_PART (UINT64_C(1) << 63)
 
-static inline struct text word_of(const struct key *key)
+static inline struct text word_of(const struct word_key *key)
 {
     return (struct text){ key->at,
                           key->slot ? key->high >> 48 & (PART - 1) : key->high & ~LONG_PART };
 }
 
-static inline bool is_part(const struct key *key)
+static inline bool is_part(const struct word_key *key)
 {
     return key->high & (key->slot ? (uint64_t)PART << 48 : LONG_PART);
 }
 
-static void find_tokens(const struct tokenizer *t, struct tokenizer_cache *cache,
-                        const struct key *key)
-{
-    if (is_part(key))
-        tokenizer_bpe(t, cache, word_of(key), false);
-    else
-        tokenizer_model(t, cache, word_of(key));
-}
-
 // --- short words ---
 
-static inline struct key key_of(struct tokenizer_cache *cache, const char *at, size_t size,
-                                const char *end, uint64_t mark)
+static inline struct word_key key_of(struct word_entry *words, const char *at, size_t size,
+                                     const char *end, uint64_t mark)
 {
     struct word_entry entry = read_key(at, size, end);
     entry.high |= mark << 48;
-    struct word_entry *slot = &cache->words[mix(entry.low, entry.high) & (WORD_SLOTS - WORD_WAYS)];
+    struct word_entry *slot = &words[mix(entry.low, entry.high) & (WORD_SLOTS - WORD_WAYS)];
     __builtin_prefetch(slot);
-    return (struct key){ entry.low, entry.high, slot, at };
+    return (struct word_key){ entry.low, entry.high, slot, at };
 }
 
 // The number of tokens of a cached word, or -1.
-static inline int64_t count_known(const struct key *key)
+static inline int64_t count_known(const struct word_key *key)
 {
     struct word_entry *slot = key->slot;
     if (slot->low == key->low && !((slot->high ^ key->high) << 8))
@@ -167,7 +153,15 @@ static inline int64_t count_known(const struct key *key)
     return -1;
 }
 
-static void keep_short(const struct key *key, size_t count)
+static struct word_entry *find_short(const struct word_key *key)
+{
+    for (int i = 0; i < WORD_WAYS; i++)
+        if (key->slot[i].low == key->low && !((key->slot[i].high ^ key->high) << 8))
+            return &key->slot[i];
+    return NULL;
+}
+
+static void keep_short(const struct word_key *key, size_t count)
 {
     for (int i = WORD_WAYS - 1; i > 0; i--)
         key->slot[i] = key->slot[i - 1];
@@ -176,162 +170,414 @@ static void keep_short(const struct key *key, size_t count)
 
 // --- long words ---
 
-static struct long_entry long_entry(const struct key *key)
+static inline uint64_t eight_bytes(const char *at)
 {
-    struct long_entry entry = { 0 };
-    struct text word = word_of(key);
-    memcpy(&entry, word.at, word.size);
-    entry.words[7] |= (uint64_t)(word.size | (is_part(key) ? PART : 0)) << 48;
-    return entry;
+    uint64_t bytes;
+    memcpy(&bytes, at, 8);
+    return bytes;
 }
 
-static struct key long_key(struct tokenizer_cache *cache, const char *at, size_t size, bool part)
+// The last eight bytes of a word may overlap those before them.
+static uint64_t hash_long(const char *at, size_t size)
 {
-    struct key key = { .at = at, .high = size | (part ? LONG_PART : 0) };
+    uint64_t hash = eight_bytes(at + size - 8) ^ size;
+    for (size_t i = 0; i + 8 < size; i += 8) {
+        hash = (hash ^ eight_bytes(at + i)) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return hash * UINT64_C(0xC2B2AE3D27D4EB4F) >> 40;
+}
+
+static struct word_key long_key(struct tokenizer_cache *cache, const char *at, size_t size,
+                                bool part)
+{
+    struct word_key key = { .at = at, .high = size | (part ? LONG_PART : 0) };
     if (size > LONG_BYTES)
         return key;
-    struct long_entry entry = long_entry(&key);
-    uint64_t low = 0, high = 0;
-    for (size_t i = 0; i < 8; i += 2) {
-        low = (low ^ entry.words[i]) * 31;
-        high = (high ^ entry.words[i + 1]) * 37;
-    }
-    key.low = mix(low, high) & (LONG_SLOTS - 2);
+    key.low = hash_long(at, size) & (LONG_SLOTS - 2);
     __builtin_prefetch(&cache->longs[key.low]);
     __builtin_prefetch(&cache->longs[key.low + 1]);
     return key;
 }
 
-static int64_t count_known_long(const struct tokenizer_cache *cache, const struct key *key)
+static uint8_t size_and_part(const struct word_key *key)
 {
-    if (word_of(key).size > LONG_BYTES)
-        return -1;
-    struct long_entry entry = long_entry(key);
-    const struct long_entry *slot = &cache->longs[key->low];
-    for (int i = 0; i < 2; i++)
-        if (!memcmp(&slot[i], &entry, sizeof entry - 8) &&
-            !((slot[i].words[7] ^ entry.words[7]) << 8))
-            return (int64_t)(slot[i].words[7] >> 56);
-    return -1;
+    return (uint8_t)(word_of(key).size | (is_part(key) ? PART : 0));
 }
 
-static void keep_long(struct tokenizer_cache *cache, const struct key *key, size_t count)
+static bool is_same(const struct long_entry *entry, const struct word_key *key)
 {
-    struct long_entry entry = long_entry(key);
+    struct text word = word_of(key);
+    uint64_t differ = 0;
+    if (entry->size != size_and_part(key))
+        return false;
+    for (size_t i = 0; i + 8 < word.size; i += 8)
+        differ |= eight_bytes(entry->bytes + i) ^ eight_bytes(word.at + i);
+    size_t last = word.size - 8;
+    return !(differ | (eight_bytes(entry->bytes + last) ^ eight_bytes(word.at + last)));
+}
+
+static struct long_entry *find_long(struct tokenizer_cache *cache, const struct word_key *key)
+{
+    if (word_of(key).size > LONG_BYTES)
+        return NULL;
+    struct long_entry *slot = &cache->longs[key->low];
+    return is_same(slot, key) ? slot : is_same(slot + 1, key) ? slot + 1 : NULL;
+}
+
+static int64_t count_known_long(struct tokenizer_cache *cache, const struct word_key *key)
+{
+    const struct long_entry *found = find_long(cache, key);
+    return found ? found->tokens : -1;
+}
+
+static void keep_long(struct tokenizer_cache *cache, const struct word_key *key, size_t count)
+{
+    struct text word = word_of(key);
     struct long_entry *slot = &cache->longs[key->low];
     slot[1] = slot[0];
-    entry.words[7] |= (uint64_t)count << 56;
-    slot[0] = entry;
+    slot->size = size_and_part(key);
+    slot->tokens = (uint8_t)count;
+    memcpy(slot->bytes, word.at, word.size);
+}
+
+// --- words that threads share ---
+
+// The entry of a word that waits to be merged or, if it is shared, to be written.
+enum { WAITS = UINT8_MAX };
+static_assert((int)LONG_BYTES < (int)WAITS, "no word has so many tokens");
+
+// Tables like those of a cache, but smaller, and an entry is written once: a thread claims an empty
+// one, writes the word, and publishes it with the number of its tokens. If the set is full, the
+// word is not shared. The first words of a text are its most frequent ones, and they stay.
+struct tokenizer_words {
+    struct arena arena; // holds everything, including this struct
+    struct word_entry *words;
+    struct long_entry *longs;
+};
+
+struct tokenizer_words *tokenizer_words_init(void)
+{
+    struct arena arena = { 0 };
+    struct tokenizer_words *shared = ARENA_NEW(&arena, struct tokenizer_words, 1);
+    shared->words = ARENA_NEW(&arena, struct word_entry, SHARED_WORDS);
+    shared->longs = ARENA_NEW(&arena, struct long_entry, SHARED_LONGS);
+    shared->arena = arena;
+    return shared;
+}
+
+void tokenizer_words_release(struct tokenizer_words *shared)
+{
+    if (!shared)
+        return;
+    struct arena arena = shared->arena;
+    arena_release(&arena);
+}
+
+// Where a word that is a token is not merged, the frequent ones are such: looking up the others
+// here takes as long as merging them once more (bench/results/neoverse-v1.md).
+void tokenizer_cache_share(struct tokenizer_cache *cache, struct tokenizer_words *words)
+{
+    cache->shared = cache->may_share ? words : NULL;
+    cache->looked_up = cache->found = 0;
+}
+
+static struct word_entry *shared_set(const struct tokenizer_cache *cache,
+                                     const struct word_key *key)
+{
+    return &cache->shared->words[(key->slot - cache->words) & (SHARED_WORDS - 1)];
+}
+
+static struct long_entry *shared_long_set(const struct tokenizer_cache *cache,
+                                          const struct word_key *key)
+{
+    return &cache->shared->longs[key->low & (SHARED_LONGS - 1)];
+}
+
+static void fetch_shared(const struct tokenizer_cache *cache, const struct word_key *key)
+{
+    if (cache->shared && key->slot)
+        __builtin_prefetch(shared_set(cache, key));
+    else if (cache->shared)
+        __builtin_prefetch(shared_long_set(cache, key));
+}
+
+static size_t find_shared_short(const struct word_entry *set, const struct word_key *key)
+{
+    for (int i = 0; i < WORD_WAYS; i++) {
+        uint64_t high = __atomic_load_n(&set[i].high, __ATOMIC_RELAXED), tokens = high >> 56;
+        if ((high ^ key->high) << 8 || tokens == WAITS)
+            continue;
+        __atomic_load_n(&set[i].high, __ATOMIC_ACQUIRE); // what follows is as old as `high`
+        if (set[i].low == key->low)
+            return tokens;
+    }
+    return 0;
+}
+
+static size_t find_shared_long(const struct long_entry *set, const struct word_key *key)
+{
+    for (int i = 0; i < LONG_WAYS; i++) {
+        size_t tokens = __atomic_load_n(&set[i].tokens, __ATOMIC_ACQUIRE);
+        if (tokens && tokens != WAITS && is_same(&set[i], key))
+            return tokens;
+    }
+    return 0;
+}
+
+// The number of tokens of a word that a thread has shared, or 0. To look a word up and to share it
+// takes a fifth of the time of merging it: where fewer are found, the thread goes on alone. That is
+// after some megabytes, the later the more threads there are.
+static size_t find_shared(struct tokenizer_cache *cache, const struct word_key *key)
+{
+    if (!cache->shared || word_of(key).size > LONG_BYTES)
+        return 0;
+    size_t tokens = key->slot ? find_shared_short(shared_set(cache, key), key)
+                              : find_shared_long(shared_long_set(cache, key), key);
+    cache->found += tokens > 0;
+    if (++cache->looked_up == SHARED_TRIAL) {
+        if (cache->found < SHARED_TRIAL / 5)
+            cache->shared = NULL;
+        cache->looked_up = cache->found = 0;
+    }
+    return tokens;
+}
+
+static void share_short(struct word_entry *set, const struct word_key *key, size_t count)
+{
+    const uint64_t claimed = (uint64_t)WAITS << 56;
+    for (int i = 0; i < WORD_WAYS; i++) {
+        uint64_t empty = 0;
+        if (__atomic_load_n(&set[i].high, __ATOMIC_RELAXED) ||
+            !__atomic_compare_exchange_n(&set[i].high, &empty, claimed, false, __ATOMIC_RELAXED,
+                                         __ATOMIC_RELAXED))
+            continue;
+        set[i].low = key->low;
+        __atomic_store_n(&set[i].high, key->high | (uint64_t)count << 56, __ATOMIC_RELEASE);
+        return;
+    }
+}
+
+static void share_long(struct long_entry *set, const struct word_key *key, size_t count)
+{
+    struct text word = word_of(key);
+    for (int i = 0; i < LONG_WAYS; i++) {
+        uint8_t empty = 0;
+        if (__atomic_load_n(&set[i].tokens, __ATOMIC_RELAXED) ||
+            !__atomic_compare_exchange_n(&set[i].tokens, &empty, WAITS, false, __ATOMIC_RELAXED,
+                                         __ATOMIC_RELAXED))
+            continue;
+        set[i].size = size_and_part(key);
+        memcpy(set[i].bytes, word.at, word.size);
+        __atomic_store_n(&set[i].tokens, (uint8_t)count, __ATOMIC_RELEASE);
+        return;
+    }
+}
+
+static void share(const struct tokenizer_cache *cache, const struct word_key *key, size_t count)
+{
+    if (!cache->shared || !count || word_of(key).size > LONG_BYTES)
+        return;
+    if (key->slot)
+        share_short(shared_set(cache, key), key, count);
+    else
+        share_long(shared_long_set(cache, key), key, count);
 }
 
 // --- new words ---
 
-static int64_t count_known_word(const struct tokenizer_cache *cache, const struct key *key)
+static int64_t count_known_word(struct tokenizer_cache *cache, const struct word_key *key)
 {
     return key->slot ? count_known(key) : count_known_long(cache, key);
 }
 
-static int64_t keep(struct tokenizer_cache *cache, const struct key *key, size_t count)
+static void keep(struct tokenizer_cache *cache, const struct word_key *key, size_t count)
 {
-    size_t size = word_of(key).size;
-    assert(count <= UINT8_MAX || size > LONG_BYTES);
     if (key->slot)
         keep_short(key, count);
-    else if (size <= LONG_BYTES)
+    else
         keep_long(cache, key, count);
-    return (int64_t)count;
 }
 
-static int64_t count_new(const struct tokenizer *t, struct tokenizer_cache *cache,
-                         const struct key *key)
+// Gives the entry of a word that waited its number of tokens, unless newer words pushed it out.
+static void settle(struct tokenizer_cache *cache, const struct waiting *word, size_t count)
 {
-    int64_t known = count_known_word(cache, key); // the batch may have it twice
-    if (known >= 0)
-        return known;
-    find_tokens(t, cache, key);
-    return keep(cache, key, cache->symbols.count);
+    const struct word_key *key = &word->key;
+    struct word_entry *found = key->slot ? find_short(key) : NULL;
+    struct long_entry *found_long = key->slot ? NULL : find_long(cache, key);
+    if (found)
+        found->high = key->high | (uint64_t)count << 56;
+    if (found_long)
+        found_long->tokens = (uint8_t)count;
+    *word->total += (int64_t)count;
+}
+
+static int64_t count_alone(const struct tokenizer *t, struct tokenizer_cache *cache,
+                           const struct word_key *key)
+{
+    if (is_part(key))
+        tokenizer_bpe(t, cache, word_of(key), false);
+    else
+        tokenizer_model(t, cache, word_of(key));
+    return (int64_t)cache->symbols.count;
+}
+
+static bool is_token(const struct tokenizer *t, const struct word_key *key)
+{
+    return t->ignores_merges && !is_part(key) &&
+           tokenizer_vocabulary_find(&t->vocabulary, word_of(key)) >= 0;
+}
+
+// The number of tokens of a word that need not be merged; 0 if it must be.
+static size_t count_elsewhere(const struct tokenizer *t, struct tokenizer_cache *cache,
+                              const struct waiting *word)
+{
+    return is_token(t, &word->key) ? 1 : find_shared(cache, &word->key);
+}
+
+void tokenizer_count_waiting(const struct tokenizer *t, struct tokenizer_cache *cache)
+{
+    struct counted words[WAITING_WORDS];
+    struct waiting *merging[WAITING_WORDS], *end = cache->waiting + cache->waiting_count;
+    size_t count = 0;
+    for (struct waiting *word = cache->waiting; word < end; word++) {
+        if (word->again)
+            continue;
+        size_t known = count_elsewhere(t, cache, word);
+        if (known) {
+            settle(cache, word, known);
+            continue;
+        }
+        words[count].word = word_of(&word->key);
+        merging[count++] = word;
+    }
+    tokenizer_bpe_count(t, words, count);
+    for (size_t i = 0; i < count; i++) {
+        settle(cache, merging[i], words[i].tokens);
+        share(cache, &merging[i]->key, words[i].tokens);
+    }
+    for (struct waiting *word = cache->waiting; word < end; word++)
+        if (word->again) {
+            int64_t known = count_known_word(cache, &word->key);
+            *word->total += known >= 0 ? known : count_alone(t, cache, &word->key);
+        }
+    cache->waiting_count = 0;
+}
+
+static void let_wait(const struct tokenizer *t, struct tokenizer_cache *cache,
+                     const struct word_key *key, bool again, int64_t *total)
+{
+    if (cache->waiting_count == WAITING_WORDS)
+        tokenizer_count_waiting(t, cache);
+    struct waiting *word = &cache->waiting[cache->waiting_count++];
+    *word = (struct waiting){ .key = *key, .total = total, .again = again };
+    struct text text = word_of(key);
+    memcpy(word->bytes, text.at, text.size);
+    word->key.at = word->bytes;
+    if (!again)
+        fetch_shared(cache, key);
+}
+
+// Counts a word whose tokens are not known, now or later.
+static void count_new(const struct tokenizer *t, struct tokenizer_cache *cache,
+                      const struct word_key *key, int64_t *total)
+{
+    struct text word = word_of(key);
+    bool waits = t->model == MODEL_BPE && t->merges.count && word.size <= BPE_BYTES;
+    if (waits) {
+        if (t->ignores_merges)
+            tokenizer_vocabulary_fetch(&t->vocabulary, word);
+        keep(cache, key, WAITS);
+        let_wait(t, cache, key, false, total);
+        return;
+    }
+    size_t count = find_shared(cache, key);
+    if (!count) {
+        count = (size_t)count_alone(t, cache, key);
+        share(cache, key, count);
+    }
+    if (word.size <= LONG_BYTES)
+        keep(cache, key, count);
+    *total += (int64_t)count;
 }
 
 // --- batches ---
 
 enum { BATCH_ROOM = 2 * TOKENIZER_BATCH };
 
-// Whether the word merges side by side with others.
-static bool merges_with_others(const struct tokenizer *t, const struct key *key)
+static void count_batch(const struct tokenizer *t, struct tokenizer_cache *cache,
+                        const struct word_key *keys, size_t count, int64_t *total)
 {
-    struct text word = word_of(key);
-    return t->model == MODEL_BPE && t->merges.count && word.size <= BPE_BYTES &&
-           (!t->ignores_merges || is_part(key) ||
-            tokenizer_vocabulary_find(&t->vocabulary, word) < 0);
-}
-
-static int64_t count_missing(const struct tokenizer *t, struct tokenizer_cache *cache,
-                             const struct key *keys, uint16_t *missing, size_t count)
-{
-    struct counted words[BATCH_ROOM];
-    size_t merging = 0;
-    int64_t total = 0;
+    int64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct key *key = &keys[missing[i]];
-        if (merges_with_others(t, key)) {
-            words[merging].word = word_of(key);
-            missing[merging++] = missing[i];
-        } else {
-            total += count_new(t, cache, key);
-        }
-    }
-    tokenizer_bpe_count(t, words, merging);
-    for (size_t i = 0; i < merging; i++) {
-        total += (int64_t)words[i].tokens;
-        if (count_known_word(cache, &keys[missing[i]]) < 0) // the batch may have it twice
-            keep(cache, &keys[missing[i]], words[i].tokens);
-    }
-    return total;
-}
-
-static int64_t count_batch(const struct tokenizer *t, struct tokenizer_cache *cache,
-                           const struct key *keys, size_t count)
-{
-    uint16_t missing[BATCH_ROOM];
-    size_t missing_count = 0;
-    int64_t total = 0;
-    for (size_t i = 0; i < count; i++) {
-        int64_t known = keys[i].slot ? count_known(&keys[i]) : count_known_long(cache, &keys[i]);
-        if (known >= 0)
-            total += known;
+        int64_t known = count_known_word(cache, &keys[i]);
+        if (known < 0)
+            count_new(t, cache, &keys[i], total);
+        else if (known == WAITS)
+            let_wait(t, cache, &keys[i], true, total);
         else
-            missing[missing_count++] = (uint16_t)i;
-        if (known < 0 && t->ignores_merges)
-            tokenizer_vocabulary_fetch(&t->vocabulary, word_of(&keys[i]));
+            sum += known;
     }
-    return total + count_missing(t, cache, keys, missing, missing_count);
+    *total += sum;
 }
 
-int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,
-                              struct text text, const struct span *spans, size_t count)
+// Adds the keys of the parts of a word that is longer than WORD_BYTES. Counts what is there if
+// fewer than `room` keys would be left.
+static __attribute__((noinline)) size_t add_long(const struct tokenizer *t,
+                                                 struct tokenizer_cache *cache, struct text word,
+                                                 const char *end, struct word_key *keys,
+                                                 size_t used, size_t room, int64_t *total)
 {
-    struct key keys[BATCH_ROOM];
-    const char *end = text.at + text.size;
     uint64_t mark = t->ignores_merges ? PART : 0;
-    size_t used = 0;
-    int64_t total = 0;
-    for (size_t i = 0; i < count; i++) {
-        const char *at = text.at + spans[i].start, *stop = text.at + spans[i].end, *cut;
-        size_t size = (size_t)(stop - at);
-        if (size <= WORD_BYTES) {
-            keys[used++] = key_of(cache, at, size, end, 0);
-            continue;
-        }
-        for (; at < stop; at = cut) {
-            cut = t->cuts ? tokenizer_cut(t->cuts, at, stop) : stop;
-            size_t part = (size_t)(cut - at);
-            keys[used++] = part <= WORD_BYTES ? key_of(cache, at, part, end, mark)
-                                              : long_key(cache, at, part, mark && part < size);
-            if (used + count - i > BATCH_ROOM) { // the next words need room
-                total += count_batch(t, cache, keys, used);
-                used = 0;
-            }
+    const char *stop = word.at + word.size, *cut;
+    for (const char *at = word.at; at < stop; at = cut) {
+        cut = t->cuts ? tokenizer_cut(t->cuts, at, stop) : stop;
+        size_t part = (size_t)(cut - at);
+        keys[used++] = part <= WORD_BYTES ? key_of(cache->words, at, part, end, mark)
+                                          : long_key(cache, at, part, mark && part < word.size);
+        if (used + room > BATCH_ROOM) {
+            count_batch(t, cache, keys, used, total);
+            used = 0;
         }
     }
-    return total + count_batch(t, cache, keys, used);
+    return used;
+}
+
+// The keys of the words up to the first that is long or near the end of the text; their number.
+// Most words are here: the loop calls nothing, so that all it needs stays in registers.
+static __attribute__((noinline)) size_t add_short(struct word_entry *words, const char *base,
+                                                  const char *end, const struct span *spans,
+                                                  size_t count, struct word_key *keys)
+{
+    size_t i = 0;
+    for (; i < count; i++) {
+        const char *at = base + spans[i].start;
+        size_t size = spans[i].end - spans[i].start;
+        if (size > WORD_BYTES || end - at < 16)
+            break;
+        keys[i] = key_of(words, at, size, at + 16, 0);
+    }
+    return i;
+}
+
+void tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,
+                           struct text text, const struct span *spans, size_t count, int64_t *total)
+{
+    struct word_key keys[BATCH_ROOM];
+    const char *end = text.at + text.size;
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t some = add_short(cache->words, text.at, end, spans + i, count - i, keys + used);
+        used += some;
+        i += some;
+        if (i == count)
+            break;
+        const char *at = text.at + spans[i].start;
+        size_t size = spans[i].end - spans[i].start;
+        if (size <= WORD_BYTES)
+            keys[used++] = key_of(cache->words, at, size, end, 0);
+        else
+            used = add_long(t, cache, (struct text){ at, size }, end, keys, used, count - i, total);
+    }
+    count_batch(t, cache, keys, used, total);
 }

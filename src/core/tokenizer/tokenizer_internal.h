@@ -332,27 +332,49 @@ struct stretch {
     size_t start;
 };
 
+enum {
+    WORD_BYTES = 14,
+    WAITING_WORDS = 64,
+    LONG_BYTES = 62,
+    WORD_IDS = 4,
+    WORD_SLOTS = 1 << 18,
+    WORD_WAYS = 4,
+    LONG_SLOTS = 1 << 16,
+    LONG_WAYS = 2,
+    SHARED_WORDS = 1 << 17, // slots of the words that threads share: 2 MB, and 1 MB of long ones
+    SHARED_LONGS = 1 << 14,
+    SHARED_TRIAL = 1 << 15, // words after which a thread asks whether sharing pays
+    ID_SLOTS = 1 << 15,
+};
+
 struct word_entry { // a word of up to WORD_BYTES bytes and its number of tokens
     uint64_t low, high;
 };
 
 struct long_entry { // the same up to LONG_BYTES
-    uint64_t words[8];
+    char bytes[LONG_BYTES];
+    uint8_t size, tokens;
+};
+
+// A word, or a part of one, that is being looked up. Of a short one, low and high are its entry
+// with 0 tokens: the top two bytes of `high` are the number of tokens and the size. Of a long one,
+// low is its set in longs; only the size in `high` is there.
+struct word_key {
+    uint64_t low, high;
+    struct word_entry *slot; // NULL: longer than WORD_BYTES
+    const char *at;
+};
+
+struct waiting { // a new word
+    struct word_key key;
+    int64_t *total; // of its text
+    bool again;     // it waits already
+    char bytes[LONG_BYTES];
 };
 
 struct id_entry { // a word and up to WORD_IDS tokens
     uint64_t low, high;
     int32_t ids[4];
-};
-
-enum {
-    WORD_BYTES = 14,
-    LONG_BYTES = 62,
-    WORD_IDS = 4,
-    WORD_SLOTS = 1 << 17,
-    WORD_WAYS = 4,
-    LONG_SLOTS = 1 << 16,
-    ID_SLOTS = 1 << 15,
 };
 
 struct symbols { // of the current word
@@ -371,9 +393,14 @@ struct tokenizer_cache {
     struct arena scratch; // rewound to the mark after each text
     struct arena_mark empty;
     struct pattern_stack stack;
+    bool may_share;                 // sharing can pay
+    struct tokenizer_words *shared; // by threads; NULL: nothing is
+    uint32_t looked_up, found;      // of the last words looked for there
     struct word_entry *words;
     struct long_entry *longs;
     struct id_entry *ids;
+    struct waiting *waiting;
+    size_t waiting_count;
     struct symbols symbols;
     struct buffer symbol_ids, symbol_sizes;
     struct buffer queue, queue_heads; // for long words
@@ -436,5 +463,8 @@ void tokenizer_unigram(const struct tokenizer *t, struct tokenizer_cache *cache,
 void tokenizer_wordpiece(const struct tokenizer *t, struct tokenizer_cache *cache,
                          struct text word);
 
-int64_t tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,
-                              struct text text, const struct span *spans, size_t count);
+// Adds the tokens of words to *total; those of new words when tokenizer_count_waiting() is called.
+void tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *cache,
+                           struct text text, const struct span *spans, size_t count,
+                           int64_t *total);
+void tokenizer_count_waiting(const struct tokenizer *t, struct tokenizer_cache *cache);

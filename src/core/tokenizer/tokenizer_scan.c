@@ -338,6 +338,37 @@ static inline uint64_t gather(uint64_t word)
     return (word & ones) * UINT64_C(0x0102040810204080) >> 56;
 }
 
+// Swaps bits of two numbers: those of `low` in b with those `shift` places higher in a.
+static inline void swap_bits(uint64_t *a, uint64_t *b, int shift, uint64_t low)
+{
+    uint64_t differ = (*a >> shift ^ *b) & low;
+    *b ^= differ;
+    *a ^= differ << shift;
+}
+
+// 64 bytes of eight bits become eight rows of 64 bits: row r has bit r of every byte. Compilers
+// vectorize this: first the 8 by 8 bits of each number change rows and columns, then the bytes.
+static inline void transpose(const uint8_t bytes[64], uint64_t rows[8])
+{
+    memcpy(rows, bytes, 64);
+    for (int i = 0; i < 8; i++) {
+        uint64_t x = rows[i], differ;
+        differ = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
+        x ^= differ ^ differ << 7;
+        differ = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
+        x ^= differ ^ differ << 14;
+        differ = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
+        rows[i] = x ^ differ ^ differ << 28;
+    }
+    for (int i = 0; i < 4; i++)
+        swap_bits(&rows[i], &rows[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
+    for (int i = 0; i < 8; i += 4)
+        for (int k = i; k < i + 2; k++)
+            swap_bits(&rows[k], &rows[k + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
+    for (int i = 0; i < 8; i += 2)
+        swap_bits(&rows[i], &rows[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
+}
+
 static inline struct window read_window(const char *at, size_t left)
 {
     uint8_t rest[64] = { 0 }, flags[64];
@@ -353,27 +384,16 @@ static inline struct window read_window(const char *at, size_t left)
         flags[i] = (uint8_t)(letter | upper << 1 | (c == ' ') << 2 | digit << 3 | symbol << 4 |
                              newline << 5 | (c == '\t') << 6 | (c == '/') << 7);
     }
-    struct window w = { 0 };
-    uint64_t any = 0;
-    for (int i = 0; i < 64; i += 8) {
-        uint64_t word;
-        memcpy(&word, flags + i, 8);
-        w.letters |= gather(word) << i;
-        w.uppers |= gather(word >> 1) << i;
-        w.spaces |= gather(word >> 2) << i;
-        w.digits |= gather(word >> 3) << i;
-        w.symbols |= gather(word >> 4) << i;
-        any |= word;
-    }
-    const uint64_t lines = UINT64_C(0x6060606060606060); // newlines and tabs: rare in prose
-    for (int i = 0; any & lines && i < 64; i += 8) {
-        uint64_t word;
-        memcpy(&word, flags + i, 8);
-        w.newlines |= gather(word >> 5) << i;
-        w.tabs |= gather(word >> 6) << i;
-        w.slashes |= gather(word >> 7) << i;
-    }
-    return w;
+    uint64_t rows[8];
+    transpose(flags, rows);
+    return (struct window){ .letters = rows[0],
+                            .uppers = rows[1],
+                            .spaces = rows[2],
+                            .digits = rows[3],
+                            .symbols = rows[4],
+                            .newlines = rows[5],
+                            .tabs = rows[6],
+                            .slashes = rows[7] };
 }
 
 struct scanner {

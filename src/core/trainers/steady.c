@@ -466,7 +466,8 @@ static const char *reason_of(const struct steady *out, struct arena *arena)
     case STEADY_YES: return NULL;
     case STEADY_TOO_SHORT:
         return text_format(arena,
-                           "only %lld ordinary reports after warm-up, at least %d are needed",
+                           "only %lld ordinary reports after warm-up, at least %d are needed: run "
+                           "it longer, or let the trainer report more often",
                            (long long)out->ordinary_reports, STEPS_LEAST);
     case STEADY_DRIFTS:
         return text_format(arena, "steps get %s throughout, by %s over the measurement", trend,

@@ -30,6 +30,7 @@ enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const ch
     log->context = context;
     log->rank = log->counted_rank = -1;
     log->step = log->total = log->announced = log->epochs = log->steps_per_epoch = NAN;
+    log->former = NAN;
     log->bar_total = log->other_total = log->evaluation_loss = log->heading = NAN;
     log->source = pattern ? SOURCE_PATTERN : SOURCE_NONE; // then nothing else counts steps
     return pattern ? trainer_log_read_pattern(&log->pattern, arena, pattern) : OK;
@@ -93,6 +94,20 @@ static void report(struct trainer_log *log, const struct trainer_log_found *foun
         emit(log, TRAINER_LOG_REPORT, found);
 }
 
+// A number that is less than half the last one is of a run that began again, until one goes on
+// where the last one was: then it is of a rank that is behind, and so are later ones. They are left
+// out while the first rank prints, too.
+static bool is_behind(struct trainer_log *log)
+{
+    const int64_t most = 256; // lines of all ranks between two of the first
+    return log->ranks_apart && ++log->behind <= most;
+}
+
+static bool goes_on(const struct trainer_log *log, double step) // false where there is no former
+{
+    return step >= log->former && log->step < log->former && step - log->step > log->former / 2;
+}
+
 // A line or a bar with the number of completed steps.
 static void count(struct trainer_log *log, struct trainer_log_found *found, enum source source)
 {
@@ -101,11 +116,20 @@ static void count(struct trainer_log *log, struct trainer_log_found *found, enum
     if (source < (enum source)log->source ||
         (log->source == SOURCE_BAR && source > SOURCE_BAR && agrees)) {
         report(log, found);
-    } else if (isnan(last) || source > (enum source)log->source || step <= last / 2 - 1) {
+    } else if (isnan(last) || source > (enum source)log->source) {
+        begin(log, found, source);
+    } else if (step <= last / 2 - 1) {
+        if (is_behind(log))
+            return;
+        log->former = last;
+        begin(log, found, source);
+    } else if (goes_on(log, step)) {
+        log->ranks_apart = true;
         begin(log, found, source);
     } else if (step > last) {
         end_evaluation(log, NULL);
         log->step = step;
+        log->behind = 0;
         emit(log, TRAINER_LOG_STEP, found);
     } else if (source != SOURCE_BAR && step == last) { // one before it is of a rank that is behind
         found->event.repeated = true;

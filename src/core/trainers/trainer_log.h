@@ -98,6 +98,9 @@ struct trainer_log {
     int source;         // of step numbers: a bar, numbered lines, the user's pattern
     int counted_rank;   // the rank whose steps count; -1 without ranks
     double step, total; // the last step reported; NAN before the first
+    double former;      // the last step before a number that was less than half of it; NAN
+    bool ranks_apart;   // such numbers are of ranks that are behind
+    int64_t behind;     // how many came since the last step
     double announced;   // total steps given in a banner
     double
         steps_per_epoch; // as planned, for logs that count neither; NAN: unknown. Set by the caller

@@ -82,6 +82,37 @@ static void upload(struct device *device, void *out, const void *host, int64_t b
     memcpy(out, host, (size_t)bytes);
 }
 
+// Copies are done at once, so that there is nothing to wait for.
+static enum err pin(struct device *device, void **out, int64_t bytes)
+{
+    enum err err = allocate(device, out, bytes);
+    device->allocated_bytes -= err ? 0 : bytes; // it is the host's
+    return err;
+}
+
+static void unpin(struct device *device, void *host, int64_t bytes)
+{
+    (void)device, (void)bytes;
+    free(host);
+}
+
+static void copy_out(struct device *device, int lane, void *host, const void *at, int64_t bytes)
+{
+    (void)device, (void)lane;
+    memcpy(host, at, (size_t)bytes);
+}
+
+static void copy_in(struct device *device, int lane, void *at, const void *host, int64_t bytes)
+{
+    (void)device, (void)lane;
+    memcpy(at, host, (size_t)bytes);
+}
+
+static void copied(struct device *device, int lane)
+{
+    (void)device, (void)lane;
+}
+
 static void download(struct device *device, void *host, const void *in, int64_t bytes)
 {
     (void)device;
@@ -98,6 +129,11 @@ const struct backend backend_cpu = {
     .release = release,
     .upload = upload,
     .download = download,
+    .pin = pin,
+    .unpin = unpin,
+    .copy_out = copy_out,
+    .copy_in = copy_in,
+    .copied = copied,
     .zero = cpu_zero,
     .cast = cpu_cast,
     .fill = cpu_fill,
@@ -112,6 +148,8 @@ const struct backend backend_cpu = {
     .attention_begin = cpu_attention_begin,
     .attention_forward = cpu_attention_forward,
     .attention_backward = cpu_attention_backward,
+    .sink_forward = cpu_sink_forward,
+    .sink_backward = cpu_sink_backward,
     .swiglu_forward = cpu_swiglu_forward,
     .swiglu_backward = cpu_swiglu_backward,
     .geglu_forward = cpu_geglu_forward,
@@ -128,6 +166,8 @@ const struct backend backend_cpu = {
     .experts_nt = cpu_experts_nt,
     .experts_nn = cpu_experts_nn,
     .experts_tn = cpu_experts_tn,
+    .experts_bias_forward = cpu_experts_bias_forward,
+    .experts_bias_backward = cpu_experts_bias_backward,
     .experts_cast = cpu_experts_cast,
     .adapters_backward = cpu_adapters_backward,
     .row_norms = cpu_row_norms,
@@ -140,6 +180,7 @@ const struct backend backend_cpu = {
     .gather = cpu_gather,
     .scatter = cpu_scatter,
     .cross_entropy = cpu_cross_entropy,
+    .weigh_rows = cpu_weigh_rows,
     .dropout = cpu_dropout,
     .quantize = cpu_quantize,
     .dequantize = cpu_dequantize,

@@ -57,17 +57,21 @@ void cpu_attention_backward(struct device *, struct tensor dq, struct tensor dk,
                             struct tensor dout, struct tensor out, struct tensor lse,
                             struct tensor q, struct tensor k, struct tensor v,
                             const struct attention *, void *workspace);
+void cpu_sink_forward(struct device *, struct tensor out, struct tensor lse, struct tensor sinks);
+void cpu_sink_backward(struct device *, struct tensor dsinks, struct tensor dout, struct tensor out,
+                       struct tensor lse, struct tensor sinks);
 void cpu_swiglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up,
-                        struct tensor weight);
+                        struct tensor weight, struct swiglu);
 void cpu_swiglu_backward(struct device *, struct tensor dgate, struct tensor dup,
                          struct tensor dweight, struct tensor dout, struct tensor gate,
-                         struct tensor up, struct tensor weight);
+                         struct tensor up, struct tensor weight, struct swiglu);
 void cpu_geglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up);
 void cpu_geglu_backward(struct device *, struct tensor dgate, struct tensor dup, struct tensor dout,
                         struct tensor gate, struct tensor up);
 void cpu_scale(struct device *, struct tensor x, double factor);
 void cpu_capped_cross_entropy(struct device *, struct tensor losses, struct tensor logits,
                               const int32_t *targets, double scale, double cap);
+void cpu_weigh_rows(struct device *, struct tensor x, struct tensor weights);
 void cpu_route_forward(struct device *, struct tensor probabilities, struct tensor weights,
                        const struct routing *, struct tensor load, struct tensor logits);
 void cpu_route_backward(struct device *, struct tensor dlogits, struct tensor dweights,
@@ -88,6 +92,11 @@ void cpu_experts_nn(struct device *, struct tensor c, struct tensor a, struct ex
                     const struct routing *, double alpha, double beta);
 void cpu_experts_tn(struct device *, struct expert_matrices c, struct tensor a, struct tensor b,
                     const struct routing *, double alpha, double beta);
+void cpu_experts_bias_forward(struct device *, struct tensor y, struct expert_matrices bias,
+                              struct tensor weight, const struct routing *);
+void cpu_experts_bias_backward(struct device *, struct expert_matrices dbias, struct tensor dweight,
+                               struct tensor dy, struct expert_matrices bias, struct tensor weight,
+                               const struct routing *);
 void cpu_experts_cast(struct device *, struct expert_matrices out, struct expert_matrices in);
 void cpu_experts_dequantize(struct device *, struct expert_matrices out, const struct quantized *in,
                             int64_t step);

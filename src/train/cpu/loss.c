@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy and its gradient, which takes the place of the logits.
+// Cross-entropy and its gradient, which takes the place of the logits; weights of rows.
 //
 //     x = logits, or cap · tanh(logits / cap)
 //     loss = log Σⱼ exp xⱼ − x_target,  dxⱼ = scale · (exp(xⱼ) / Σ − [j = target])
@@ -75,4 +75,19 @@ void cpu_cross_entropy(struct device *device, struct tensor losses, struct tenso
                        const int32_t *targets, double scale)
 {
     cpu_capped_cross_entropy(device, losses, logits, targets, scale, 0);
+}
+
+void cpu_weigh_rows(struct device *device, struct tensor x, struct tensor weights)
+{
+    (void)device;
+#pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
+    for (int64_t i = 0; i < cpu_pieces(x); i++) {
+        struct cpu_piece at = cpu_piece(x, i);
+        double value[TENSOR_CHUNK], weight;
+        tensor_load(&weight, weights, at.row, 0, 1);
+        tensor_load(value, x, at.row, at.column, at.count);
+        for (int64_t j = 0; j < at.count; j++)
+            value[j] *= weight;
+        tensor_store(x, at.row, at.column, value, at.count);
+    }
 }

@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization and dequantization: NF4 with nested scales, fp8 with a scale per row.
+// Quantization and dequantization: NF4 with nested scales, MXFP4, fp8 with a scale per row.
 
 #include "train/cpu/cpu.h"
 
+#include "train/mxfp4.h"
 #include "train/nf4.h"
 
 #include <assert.h>
 #include <math.h>
+
+static const float mxfp4_levels[] = { MXFP4_LEVEL_TABLE };
+
+static void to_mxfp4(const struct quantized *out, const float *values, int64_t count)
+{
+    for (int64_t first = 0; first < count; first += out->block) {
+        int64_t end = first + out->block < count ? first + out->block : count;
+        float largest = 0;
+        for (int64_t i = first; i < end; i++)
+            largest = fmaxf(largest, fabsf(values[i]));
+        unsigned scale = mxfp4_scale(largest);
+        out->nested_codes[first / out->block] = (uint8_t)scale;
+        for (int64_t i = first; i < end; i++) {
+            unsigned code = mxfp4_code(values[i] * mxfp4_inverse(scale));
+            uint8_t *pair = &out->codes[i / 2];
+            *pair = (uint8_t)(i % 2 ? *pair | code : code << 4);
+        }
+    }
+}
 
 void cpu_quantize(struct device *device, const struct quantized *out, struct tensor in,
                   void *workspace)
@@ -17,6 +37,11 @@ void cpu_quantize(struct device *device, const struct quantized *out, struct ten
     float *values = ARENA_NEW(&scratch, float, tensor_count(in));
     struct tensor dense = tensor_of(values, DTYPE_F32, in.rows, in.columns);
     cpu_cast(device, dense, in);
+    if (out->is_mxfp4) {
+        to_mxfp4(out, values, tensor_count(in));
+        arena_release(&scratch);
+        return;
+    }
     nf4_quantize(&nf4, &scratch, values, in.rows, in.columns, STORAGE_BF16);
     assert(nf4.nested && nf4.block == out->block && nf4.nested_block == out->nested_block);
     int64_t blocks = nf4_blocks(&nf4), nested = (blocks + nf4.nested_block - 1) / nf4.nested_block;
@@ -30,6 +55,8 @@ void cpu_quantize(struct device *device, const struct quantized *out, struct ten
 
 static float scale_of(const struct quantized *in, int64_t block)
 {
+    if (in->is_mxfp4)
+        return mxfp4_power(in->nested_codes[block]);
     if (in->scales)
         return in->scales[block];
     return in->levels[in->nested_codes[block]] * in->nested[block / in->nested_block] + *in->offset;
@@ -38,6 +65,7 @@ static float scale_of(const struct quantized *in, int64_t block)
 void cpu_dequantize(struct device *device, struct tensor out, const struct quantized *in)
 {
     (void)device;
+    const float *levels = in->is_mxfp4 ? mxfp4_levels : nf4_levels;
 #pragma omp parallel for if (tensor_count(out) > CPU_PARALLEL)
     for (int64_t i = 0; i < cpu_pieces(out); i++) {
         struct cpu_piece piece = cpu_piece(out, i);
@@ -45,7 +73,7 @@ void cpu_dequantize(struct device *device, struct tensor out, const struct quant
         for (int64_t j = 0; j < piece.count; j++) {
             int64_t at = piece.row * out.columns + piece.column + j;
             uint8_t pair = in->codes[at / 2];
-            x[j] = nf4_levels[at % 2 ? pair & 15 : pair >> 4] * scale_of(in, at / in->block);
+            x[j] = levels[at % 2 ? pair & 15 : pair >> 4] * scale_of(in, at / in->block);
         }
         tensor_store(out, piece.row, piece.column, x, piece.count);
     }

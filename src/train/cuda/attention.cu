@@ -14,7 +14,8 @@
 //
 // A group has as many documents as the workspace has room for, or some heads of one document. ∅ is
 // an empty document that fills a plan up. A micro-batch without a plan, or without room for one, is
-// left to the built-in kernels, which write the same lse.
+// left to the built-in kernels, which write the same lse; and so is a layer that has a window
+// shorter than the longest document, or soft caps.
 
 #include "train/cuda/cuda.h"
 
@@ -111,7 +112,7 @@ static struct layout layout_of(const struct attention *a, int64_t entries, int64
 
 static bool cudnn_supports(const struct cuda_attention *own, const struct attention *a)
 {
-    return own->cudnn && attention_has_plan(a->window, a->longest, a->head_size);
+    return own->cudnn && !(a->cap > 0) && attention_has_plan(a->window, a->longest, a->head_size);
 }
 
 static struct attention_shape shape_of(const struct attention *a)
@@ -214,8 +215,6 @@ void cuda_attention_begin(struct device *device, const struct attention *a, void
     if (cuda->err)
         return;
     own->stride_count = 0, own->group_count = 0;
-    kernel_ranges(cuda->stream, at.low, at.high, a->spans, a->span_count, a->window);
-    cuda_launched(cuda, "attention: ranges");
     if (!own->room || !cudnn_supports(own, a) || a->tokens <= SPARSE * a->span_count)
         return;
     if (entries > own->entry_room) {
@@ -328,6 +327,11 @@ static struct pass heads_from(const struct attention *a, const struct pass *t, i
     return part;
 }
 
+static float scale_of(const struct attention *a)
+{
+    return (float)(a->scale > 0 ? a->scale : 1 / sqrt((double)a->head_size));
+}
+
 // Finds the offsets of a tensor's rows for a group; false: there are none.
 static bool locate(struct cuda *cuda, const struct layout *at, const int64_t **out,
                    struct tensor tensor, int64_t first)
@@ -340,12 +344,13 @@ static bool locate(struct cuda *cuda, const struct layout *at, const int64_t **o
 }
 
 static bool pointers_of(struct cuda *cuda, const struct layout *at, const struct pass *t,
-                        int64_t first, struct cudnn_pointers *p)
+                        int64_t first, float scale, struct cudnn_pointers *p)
 {
     memset(p, 0, sizeof *p);
     p->q = t->q.at, p->k = t->k.at, p->v = t->v.at, p->out = t->out.at, p->lse = (float *)t->lse.at;
     p->dout = t->dout.at, p->dq = t->dq.at, p->dk = t->dk.at, p->dv = t->dv.at;
     p->sizes = at->sizes + first;
+    p->scale = scale;
     return locate(cuda, at, &p->q_offsets, t->q, first) &&
            locate(cuda, at, &p->k_offsets, t->k, first) &&
            locate(cuda, at, &p->v_offsets, t->v, first) &&
@@ -364,7 +369,7 @@ static bool run_group(struct cuda *cuda, const struct attention *a, const struct
     for (int64_t head = 0; head < a->kv_heads; head += group->kv_heads) {
         struct cudnn_pointers pointers;
         struct pass part = heads_from(a, t, head);
-        if (!pointers_of(cuda, at, &part, group->first, &pointers))
+        if (!pointers_of(cuda, at, &part, group->first, scale_of(a), &pointers))
             return false;
         if (!cudnn_run(own->cudnn, plan, cuda->stream, &pointers, at->room, own->note)) {
             forget(own, plan);
@@ -405,7 +410,7 @@ static struct kernel_attention kernel_of(const struct attention *a, const struct
     k.dq_stride = t->dq.stride, k.dk_stride = t->dk.stride, k.dv_stride = t->dv.stride;
     k.low = at->low, k.high = at->high;
     k.tokens = (int)a->tokens, k.heads = (int)a->heads, k.kv_heads = (int)a->kv_heads;
-    k.head_size = (int)a->head_size, k.scale = (float)(1 / sqrt((double)a->head_size));
+    k.head_size = (int)a->head_size, k.scale = scale_of(a), k.cap = (float)a->cap;
     k.dtype = t->q.dtype;
     return k;
 }
@@ -442,9 +447,12 @@ static void run(struct device *device, const struct attention *a, const struct p
     struct layout at = layout_of(a, entries_most(a), own->room, workspace);
     bool together = !backward && is_dense(a, &own->groups[0]);
     int first = together ? 0 : 1, last = together && own->group_count ? 1 : own->group_count;
-    if (t->q.dtype == DTYPE_BF16 && run_with_cudnn(cuda, a, &at, t, first, last))
+    if (t->q.dtype == DTYPE_BF16 && cudnn_supports(own, a) &&
+        run_with_cudnn(cuda, a, &at, t, first, last))
         return;
     struct kernel_attention kernel = kernel_of(a, &at, t);
+    kernel_ranges(cuda->stream, at.low, at.high, a->spans, a->span_count, a->window);
+    cuda_launched(cuda, "attention: ranges");
     if (backward)
         kernel_backward(cuda->stream, &kernel);
     else

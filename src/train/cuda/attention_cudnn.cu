@@ -8,7 +8,6 @@
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +64,7 @@ struct cudnn_plan {
     int64_t workspace, sums; // bytes: cuDNN's, and Σ dout · out after them …
     int64_t dq_sums;         // … and the queries' gradients, zeroed; 0: order of sums is fixed
     bool backward;
-    float scale, lowest, unity;
+    float lowest, unity;
 };
 
 // --- descriptors ---------------------------------------------------------------
@@ -570,7 +569,6 @@ struct cudnn_plan *cudnn_plan_make(struct cudnn *cudnn, const struct cudnn_shape
     made->workspace = (workspace + 255) / 256 * 256;
     made->sums = (rows * 4 + 255) / 256 * 256;
     made->dq_sums = shape->any_order ? (rows * shape->head_size * 4 + 255) / 256 * 256 : 0;
-    made->scale = (float)(1 / sqrt((double)shape->head_size));
     made->lowest = -FLT_MAX, made->unity = 1;
     return made;
 }
@@ -612,7 +610,7 @@ static void fill(struct pack *pack, const struct cudnn_plan *plan, const struct 
     put_rows(pack, OUT, p->out, p->out_offsets);
     put_rows(pack, LSE, p->lse, p->lse_offsets);
     put(pack, QUERIES, p->sizes), put(pack, KEYS, p->sizes);
-    put(pack, SCALE, &plan->scale), put(pack, LOWEST, &plan->lowest);
+    put(pack, SCALE, &p->scale), put(pack, LOWEST, &plan->lowest);
     if (!plan->backward)
         return;
     put_rows(pack, DOUT, p->dout, p->dout_offsets);

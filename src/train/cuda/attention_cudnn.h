@@ -40,6 +40,7 @@ struct cudnn_pointers {
     const void *dout;
     void *dq, *dk, *dv;
     const int32_t *sizes; // of the documents, in tokens
+    float scale;          // of the scores
     const int64_t *q_offsets, *k_offsets, *v_offsets, *out_offsets, *lse_offsets;
     const int64_t *dout_offsets, *dq_offsets, *dk_offsets, *dv_offsets;
 };

@@ -82,9 +82,44 @@ template <int D, int M> static __device__ void scores(score_tile s[M], const bf1
     }
 }
 
-// sum += p × b: score tiles with the TILE rows of b.
-template <int D, int M>
-static __device__ void accumulate(float sum[M][D / 8][4], const score_tile p[M], const bf16 *b)
+// Where scores are capped, products become scores at once, and later only need the unit below.
+static __device__ void cap_scores(score_tile s, const struct kernel_attention &a)
+{
+    if (a.cap == 0)
+        return;
+    float inner = a.scale / a.cap;
+#pragma unroll
+    for (int j = 0; j < TILE / 8; j++)
+        for (int i = 0; i < 4; i++) {
+            float t;
+            asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(s[j][i] * inner));
+            s[j][i] = a.cap * t;
+        }
+}
+
+// What turns the numbers of a score tile into scores.
+static __device__ float unit_of(const struct kernel_attention &a)
+{
+    return a.cap == 0 ? a.scale : 1;
+}
+
+// The slope of the cap at a score, given 1 / cap, or 0 without a cap. A masked score is −∞: its
+// slope does not matter, as long as it is a number.
+static __device__ float cap_slope(float score, float inverse)
+{
+    float t = fmaxf(score * inverse, -1);
+    return 1 - t * t;
+}
+
+static __device__ float inverse_cap(const struct kernel_attention &a)
+{
+    return a.cap == 0 ? 0 : 1 / a.cap;
+}
+
+// sum += p × b: score tiles with COLUMNS columns of the TILE rows of b.
+template <int D, int M, int COLUMNS = D>
+static __device__ void accumulate(float sum[M][COLUMNS / 8][4], const score_tile p[M],
+                                  const bf16 *b)
 {
     int lane = threadIdx.x % 32, r = lane % 8, m = lane / 8;
 #pragma unroll
@@ -97,7 +132,7 @@ static __device__ void accumulate(float sum[M][D / 8][4], const score_tile p[M],
                 left[t][i] = pack(x[0], x[1]);
             }
 #pragma unroll
-        for (int c = 0; c < D; c += 16) {
+        for (int c = 0; c < COLUMNS; c += 16) {
             load4_transposed(right, b + (k + m % 2 * 8 + r) * (D + PAD) + c + m / 2 * 8);
 #pragma unroll
             for (int t = 0; t < M; t++) {
@@ -108,16 +143,18 @@ static __device__ void accumulate(float sum[M][D / 8][4], const score_tile p[M],
     }
 }
 
-// Stores the 16 rows of a warp, from `row` on, each times a factor.
-template <int D>
+// Stores the 16 rows of a warp, from `row` on, each times a factor; of a head, COLUMNS columns from
+// `first` on.
+template <int COLUMNS>
 static __device__ void save(void *out, int64_t stride, int row, int tokens, int head, int size,
-                            const float sum[D / 8][4], float factor0, float factor1)
+                            const float sum[COLUMNS / 8][4], float factor0, float factor1,
+                            int first = 0)
 {
     int lane = threadIdx.x % 32, at = row + lane / 4;
     bf16 *head_at = (bf16 *)out + (int64_t)head * size;
 #pragma unroll
-    for (int j = 0; j < D / 8; j++) {
-        int c = j * 8 + lane % 4 * 2;
+    for (int j = 0; j < COLUMNS / 8; j++) {
+        int c = first + j * 8 + lane % 4 * 2;
         if (c >= size)
             continue;
         if (at < tokens)
@@ -198,15 +235,17 @@ static __device__ void soften(score_tile s, struct pair *p, float scale, float k
 // Adds a tile of keys and values to the sums of a warp.
 template <int D, int M>
 static __device__ void take(float out[M][D / 8][4], struct pair p[M], const bf16 *q, const bf16 *k,
-                            const bf16 *v, int key, const int low[M], float scale)
+                            const bf16 *v, int key, const int low[M],
+                            const struct kernel_attention &a)
 {
     score_tile s[M];
     scores<D, M>(s, q, k);
 #pragma unroll
     for (int t = 0; t < M; t++) {
         float keep[2];
+        cap_scores(s[t], a);
         mask(s[t], &p[t], key, p[t].row[0] - threadIdx.x % 32 / 4, low[t]);
-        soften(s[t], &p[t], scale, keep);
+        soften(s[t], &p[t], unit_of(a) * LOG2E, keep);
 #pragma unroll
         for (int j = 0; j < D / 8; j++)
             for (int i = 0; i < 4; i++)
@@ -243,7 +282,7 @@ static __global__ void __launch_bounds__(WARPS * 32, D <= 128 ? 2 : 1)
         arrived<1>();
         if (key < row + M * 16) // otherwise no row of this warp attends to the tile
             take<D, M>(out, p, q + warp * 16 * M * (D + PAD), k + step * STEP, v + step * STEP, key,
-                       low, a.scale * LOG2E);
+                       low, a);
         __syncthreads();
     }
 #pragma unroll
@@ -253,7 +292,7 @@ static __global__ void __launch_bounds__(WARPS * 32, D <= 128 ? 2 : 1)
             p[t].sum[r] = over_quad_sum(p[t].sum[r]);
             if (lane % 4 == 0 && p[t].row[r] < a.tokens)
                 a.lse[(int64_t)p[t].row[r] * a.heads + head] =
-                    p[t].largest[r] * a.scale + logf(p[t].sum[r]);
+                    p[t].largest[r] * unit_of(a) + logf(p[t].sum[r]);
         }
         save<D>(a.out, a.out_stride, row + t * 16, a.tokens, head, a.head_size, out[t],
                 1 / p[t].sum[0], 1 / p[t].sum[1]);
@@ -289,7 +328,8 @@ template <int D> static __global__ void backward_q(struct kernel_attention a)
     int first = (gridDim.x - 1 - blockIdx.x) * TILE, row = first + warp * 16;
     int last = min(first + TILE, a.tokens), shared = head / (a.heads / a.kv_heads);
     int low = a.low[min(row + 15, a.tokens - 1)], begin = a.low[first] / TILE * TILE;
-    float scale = a.scale * LOG2E, dq[D / 8][4] = {}, lse[2], delta[2];
+    float unit = unit_of(a) * LOG2E, inverse = inverse_cap(a);
+    float dq[D / 8][4] = {}, lse[2], delta[2];
     struct pair p = pair_at(row + lane / 4, a.tokens, a.low);
     for (int r = 0; r < 2; r++) {
         int64_t at = (int64_t)min(p.row[r], a.tokens - 1) * a.heads + head;
@@ -307,12 +347,14 @@ template <int D> static __global__ void backward_q(struct kernel_attention a)
         arrived<1>();
         score_tile s, ds;
         scores<D, 1>(&s, q + warp * 16 * (D + PAD), k_now);
+        cap_scores(s, a);
         mask(s, &p, key, row, low);
         scores<D, 1>(&ds, dout + warp * 16 * (D + PAD), v_now);
 #pragma unroll
         for (int j = 0; j < TILE / 8; j++)
             for (int i = 0; i < 4; i++)
-                ds[j][i] = power2(s[j][i] * scale - lse[i / 2]) * (ds[j][i] - delta[i / 2]);
+                ds[j][i] = power2(s[j][i] * unit - lse[i / 2]) * (ds[j][i] - delta[i / 2]) *
+                           cap_slope(s[j][i], inverse);
         accumulate<D, 1>(&dq, &ds, k_now);
         __syncthreads();
     }
@@ -335,16 +377,18 @@ static __device__ void mask_turned(score_tile s, const int key[2], const int hig
 
 // Probabilities and score gradients of 16 keys with TILE queries.
 static __device__ void soften_turned(score_tile s, score_tile ds, const float *lse,
-                                     const float *delta, float scale)
+                                     const float *delta, const struct kernel_attention &a)
 {
+    float unit = unit_of(a) * LOG2E, inverse = inverse_cap(a);
     int column = threadIdx.x % 4 * 2;
 #pragma unroll
     for (int j = 0; j < TILE / 8; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             int c = column + j * 8 + i % 2;
-            s[j][i] = power2(s[j][i] * scale - lse[c] * LOG2E);
-            ds[j][i] = s[j][i] * (ds[j][i] - delta[c]);
+            float slope = cap_slope(s[j][i], inverse);
+            s[j][i] = power2(s[j][i] * unit - lse[c] * LOG2E);
+            ds[j][i] = s[j][i] * (ds[j][i] - delta[c]) * slope;
         }
 }
 
@@ -378,17 +422,23 @@ static __device__ void fetch_queries(struct queries to, const struct kernel_atte
     commit();
 }
 
-template <int D> static __global__ void backward_kv(struct kernel_attention a)
+// A warp has no registers for dk and dv of 256 columns: two warps then compute the same scores, and
+// sum up half of the columns each.
+template <int D> constexpr int shares = D > 128 ? 2 : 1;
+
+template <int D>
+static __global__ void __launch_bounds__(128 * shares<D>) backward_kv(struct kernel_attention a)
 {
     extern __shared__ bf16 memory[];
-    enum { STEP = TILE * (D + PAD) };
+    enum { STEP = TILE * (D + PAD), COLUMNS = D / shares<D> };
     bf16 *k = memory, *v = k + STEP;
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, shared = blockIdx.y;
+    int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, shared = blockIdx.y;
+    int column = threadIdx.x / 128 * COLUMNS; // the first of this warp's
     int first = blockIdx.x * TILE, row = first + warp * 16, key[2], high[2];
     int group = a.heads / a.kv_heads, last = a.high[min(first + TILE, a.tokens) - 1];
     int each = (last - first + TILE - 1) / TILE, count = each * group; // tiles of a head, of all
     int least = a.high[min(row, a.tokens - 1)];                        // of the warp's keys
-    float scale = a.scale * LOG2E, dk[D / 8][4] = {}, dv[D / 8][4] = {};
+    float dk[COLUMNS / 8][4] = {}, dv[COLUMNS / 8][4] = {};
     for (int r = 0; r < 2; r++) {
         key[r] = row + lane / 4 + r * 8;
         high[r] = key[r] < a.tokens ? a.high[key[r]] : 0;
@@ -408,15 +458,17 @@ template <int D> static __global__ void backward_kv(struct kernel_attention a)
         arrived<1>();
         scores<D, 1>(&s, k + warp * 16 * (D + PAD), now.q);
         scores<D, 1>(&ds, v + warp * 16 * (D + PAD), now.dout);
+        cap_scores(s, a);
         if (query < row + 15 || query + TILE > least)
             mask_turned(s, key, high, query);
-        soften_turned(s, ds, now.lse, now.delta, scale);
-        accumulate<D, 1>(&dv, &s, now.dout);
-        accumulate<D, 1>(&dk, &ds, now.q);
+        soften_turned(s, ds, now.lse, now.delta, a);
+        accumulate<D, 1, COLUMNS>(&dv, &s, now.dout + column);
+        accumulate<D, 1, COLUMNS>(&dk, &ds, now.q + column);
         __syncthreads();
     }
-    save<D>(a.dk, a.dk_stride, row, a.tokens, shared, a.head_size, dk, a.scale, a.scale);
-    save<D>(a.dv, a.dv_stride, row, a.tokens, shared, a.head_size, dv, 1, 1);
+    save<COLUMNS>(a.dk, a.dk_stride, row, a.tokens, shared, a.head_size, dk, a.scale, a.scale,
+                  column);
+    save<COLUMNS>(a.dv, a.dv_stride, row, a.tokens, shared, a.head_size, dv, 1, 1, column);
 }
 
 // --- launches ------------------------------------------------------------------
@@ -463,7 +515,9 @@ template <int D> static void backward_of(cudaStream_t stream, const struct kerne
     allow(backward_kv<D>, BYTES + NUMBERS);
     row_sums<<<(unsigned)((rows + 7) / 8), 256, 0, stream>>>(*a);
     backward_q<D><<<dim3(tiles(a->tokens, TILE), a->heads), 128, BYTES, stream>>>(*a);
-    backward_kv<D><<<dim3(tiles(a->tokens, TILE), a->kv_heads), 128, BYTES + NUMBERS, stream>>>(*a);
+    backward_kv<D>
+        <<<dim3(tiles(a->tokens, TILE), a->kv_heads), 128 * shares<D>, BYTES + NUMBERS, stream>>>(
+            *a);
 }
 
 // Needs rows aligned to 16 bytes, and a head that fits into a tile.

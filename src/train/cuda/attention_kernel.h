@@ -36,7 +36,7 @@ struct kernel_attention {
     int64_t q_stride, k_stride, v_stride, out_stride, dout_stride, dq_stride, dk_stride, dv_stride;
     const int32_t *low, *high;
     int tokens, heads, kv_heads, head_size;
-    float scale;
+    float scale, cap; // scores x become cap · tanh(x / cap); 0: they stay
     enum dtype dtype;
 };
 

@@ -69,6 +69,19 @@ template <typename T> struct row {
     }
 };
 
+// The score of a product q · k, and its slope by the product.
+struct score {
+    float value, slope;
+};
+
+static __device__ struct score score_of(const struct kernel_attention &a, float product)
+{
+    if (a.cap == 0)
+        return score{ a.scale * product, a.scale };
+    float t = tanhf(a.scale * product / a.cap);
+    return score{ a.cap * t, a.scale * (1 - t * t) };
+}
+
 template <typename T> static __global__ void forward(struct kernel_attention a)
 {
     int token = blockIdx.x * WARPS + threadIdx.y, head = blockIdx.y;
@@ -78,7 +91,7 @@ template <typename T> static __global__ void forward(struct kernel_attention a)
     row<T> q(a.q, a.q_stride, token, head, d), out;
     float largest = -INFINITY, sum = 0;
     for (int key = a.low[token]; key <= token; key++) {
-        float s = a.scale * q.dot(row<T>(a.k, a.k_stride, key, shared, d));
+        float s = score_of(a, q.dot(row<T>(a.k, a.k_stride, key, shared, d))).value;
         float next = fmaxf(largest, s), keep = expf(largest - next), p = expf(s - next);
         for (int i = 0; i < MOST; i++)
             out.x[i] *= keep;
@@ -101,10 +114,11 @@ template <typename T> static __global__ void backward_q(struct kernel_attention 
     float lse = a.lse[at], delta = dout.dot(row<T>(a.out, a.out_stride, token, head, d));
     for (int key = a.low[token]; key <= token; key++) {
         row<T> k(a.k, a.k_stride, key, shared, d);
-        float p = expf(a.scale * q.dot(k) - lse);
-        dq.add(k, p * (dout.dot(row<T>(a.v, a.v_stride, key, shared, d)) - delta));
+        struct score s = score_of(a, q.dot(k));
+        float p = expf(s.value - lse);
+        dq.add(k, s.slope * p * (dout.dot(row<T>(a.v, a.v_stride, key, shared, d)) - delta));
     }
-    dq.save(a.dq, a.dq_stride, token, head, d, a.scale);
+    dq.save(a.dq, a.dq_stride, token, head, d, 1);
     if (threadIdx.x == 0)
         a.delta[at] = delta;
 }
@@ -120,11 +134,12 @@ template <typename T> static __global__ void backward_kv(struct kernel_attention
         for (int query = token; query < a.high[token]; query++) {
             int64_t at = (int64_t)query * a.heads + head;
             row<T> q(a.q, a.q_stride, query, head, d), dout(a.dout, a.dout_stride, query, head, d);
-            float p = expf(a.scale * q.dot(k) - a.lse[at]);
+            struct score s = score_of(a, q.dot(k));
+            float p = expf(s.value - a.lse[at]);
             dv.add(dout, p);
-            dk.add(q, p * (dout.dot(v) - a.delta[at]));
+            dk.add(q, s.slope * p * (dout.dot(v) - a.delta[at]));
         }
-    dk.save(a.dk, a.dk_stride, token, shared, d, a.scale);
+    dk.save(a.dk, a.dk_stride, token, shared, d, 1);
     dv.save(a.dv, a.dv_stride, token, shared, d, 1);
 }
 

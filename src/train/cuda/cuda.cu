@@ -199,6 +199,7 @@ static void close_device(struct device *device)
         if (cuda->stream)
             cudaStreamSynchronize(cuda->stream);
         cuda_group_close(device);
+        cuda_lanes_close(cuda);
         cuda_attention_close(cuda);
         cuda_products_close(cuda);
         for (int i = 0; i < CUDA_RING_SLOTS; i++)
@@ -283,7 +284,6 @@ static enum err open_device(struct device *device, int index)
 
 const struct backend backend_cuda = {
     .name = "cuda",
-    .only_llama = true,
     .devices = devices,
     .open = open_device,
     .close = close_device,
@@ -292,11 +292,17 @@ const struct backend backend_cuda = {
     .release = release,
     .upload = upload,
     .download = download,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .copy_out = cuda_copy_out,
+    .copy_in = cuda_copy_in,
+    .copied = cuda_copied,
     .zero = zero,
     .cast = cuda_cast,
     .fill = cuda_fill,
     .used_bytes = used_bytes,
     .tune = cuda_tune,
+    .tune_some = cuda_tune_some,
     .tuned_about = cuda_tuned_about,
     .tuned_list = cuda_tuned_list,
     .tuned_take = cuda_tuned_take,
@@ -310,12 +316,14 @@ const struct backend backend_cuda = {
     .attention_begin = cuda_attention_begin,
     .attention_forward = cuda_attention_forward,
     .attention_backward = cuda_attention_backward,
+    .sink_forward = cuda_sink_forward,
+    .sink_backward = cuda_sink_backward,
     .swiglu_forward = cuda_swiglu_forward,
     .swiglu_backward = cuda_swiglu_backward,
-    .geglu_forward = NULL, // Gemma's: only_llama
-    .geglu_backward = NULL,
-    .scale = NULL,
-    .capped_cross_entropy = NULL,
+    .geglu_forward = cuda_geglu_forward,
+    .geglu_backward = cuda_geglu_backward,
+    .scale = cuda_scale,
+    .capped_cross_entropy = cuda_capped_cross_entropy,
     .route_forward = cuda_route_forward,
     .route_backward = cuda_route_backward,
     .combine = cuda_combine,
@@ -326,11 +334,13 @@ const struct backend backend_cuda = {
     .experts_nt = cuda_experts_nt,
     .experts_nn = cuda_experts_nn,
     .experts_tn = cuda_experts_tn,
+    .experts_bias_forward = cuda_experts_bias_forward,
+    .experts_bias_backward = cuda_experts_bias_backward,
     .experts_cast = cuda_experts_cast,
     .adapters_backward = cuda_adapters_backward,
-    .row_norms = NULL, // DoRA's: only_llama
-    .magnify = NULL,
-    .magnify_backward = NULL,
+    .row_norms = cuda_row_norms,
+    .magnify = cuda_magnify,
+    .magnify_backward = cuda_magnify_backward,
     .quantize_rows = cuda_quantize_rows,
     .matmul_scaled = cuda_matmul_scaled,
     .bias_forward = cuda_bias_forward,
@@ -338,6 +348,7 @@ const struct backend backend_cuda = {
     .gather = cuda_gather,
     .scatter = cuda_scatter,
     .cross_entropy = cuda_cross_entropy,
+    .weigh_rows = cuda_weigh_rows,
     .dropout = cuda_dropout,
     .quantize = cuda_quantize,
     .dequantize = cuda_dequantize,

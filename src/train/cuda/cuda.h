@@ -20,6 +20,12 @@ struct cuda_products;  // cached plans of matrix products (product.cu)
 struct cuda_group;     // NCCL's communicator and stream (nccl.cu)
 struct cuda_attention; // cached cuDNN graphs, or the built-in kernels (attention.cu)
 
+// Copies of activations to the host and back, beside the operations (offload.cu).
+struct cuda_lanes {
+    cudaStream_t out, in;        // NULL: nothing was pinned
+    cudaEvent_t queued, done[2]; // what a copy waits for; the last copy of each lane
+};
+
 struct cuda {
     cudaStream_t stream;
     int multiprocessors;
@@ -36,7 +42,8 @@ struct cuda {
         cudaEvent_t free[4];
         int next;
     } ring;
-    bool tuning;
+    struct cuda_lanes lanes;
+    enum tuning tuning;
 };
 
 enum {
@@ -60,6 +67,19 @@ void cuda_launched(struct cuda *cuda, const char *what);                  // cal
 enum err cuda_products_open(struct cuda *cuda);
 void cuda_products_close(struct cuda *cuda);
 void *cuda_products_workspace(const struct cuda *cuda); // CUDA_PRODUCTS bytes, between products
+void cuda_hash_output(struct cuda *cuda, unsigned long long *sum /* += */, struct tensor c);
+
+// What tuning chose between kernels for a product of some experts. −1: nothing yet.
+struct cuda_choice {
+    int kind, count; // which product; experts
+    int64_t n, k;
+    enum dtype c;
+};
+int cuda_chosen(struct cuda *cuda, struct cuda_choice of);
+void cuda_choose(struct cuda *cuda, struct cuda_choice of, int chosen);
+
+// offload.cu
+void cuda_lanes_close(struct cuda *cuda);
 
 // attention.cu: with cuDNN if it is found, otherwise with the built-in kernels only.
 enum err cuda_attention_open(struct cuda *cuda);

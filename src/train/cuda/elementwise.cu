@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and casts, filling, sums, biases and dropout: one pass over memory each.
+// Copies and casts, filling, scaling, sums, biases and dropout: one pass over memory each.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -200,7 +200,38 @@ void cuda_dropout(struct device *device, struct tensor out, struct tensor in, do
     });
 }
 
-// --- sums --------------------------------------------------------------------
+// --- sums and products -------------------------------------------------------
+
+template <typename T, int WIDTH> struct times {
+    enum { V = WIDTH };
+    T *x;
+    int64_t stride;
+    float factor;
+
+    __device__ void operator()(int64_t row, int64_t column) const
+    {
+        float values[V];
+        load(values, x + row * stride + column);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            values[i] *= factor;
+        store(x + row * stride + column, values);
+    }
+};
+
+void cuda_scale(struct device *device, struct tensor x, double factor)
+{
+    struct cuda *cuda = cuda_of(device);
+    flatten({ &x });
+    with_type(cuda, x.dtype, [&](auto t) {
+        using T = decltype(t);
+        const int most = 16 / sizeof(T);
+        with_width<most>(in_vectors(most, { x }), [&](auto w) {
+            times<T, w.value> op = { (T *)x.at, x.stride, (float)factor };
+            map(cuda, op, x.rows, x.columns, "scaling");
+        });
+    });
+}
 
 template <typename T, int WIDTH> struct plus {
     enum { V = WIDTH };

@@ -17,106 +17,10 @@
 // bf16 runs on tensor cores: 128 × 128 results of a block, 64 × 64 of a warp in registers, and the
 // operands arrive in shared memory in steps of 32, three ahead. An operand lies there as it does in
 // memory: `along` the depth, which is summed over, or across it. fp32, and what is not aligned to
-// 16 bytes, runs in plain multiplications.
+// 16 bytes, runs in plain multiplications. experts_wgmma.cu is the tensor cores' on newer devices.
 
-#include "train/cuda/kernels.cuh"
-#include "train/cuda/mma.cuh"
+#include "train/cuda/experts.cuh"
 #include "train/cuda/operations.h"
-
-enum kind { NT, NN, TN };
-enum { WARP = 32, MOST_EXPERTS = 512, LANE_EXPERTS = MOST_EXPERTS / WARP };
-static const unsigned ALL = 0xFFFFFFFFu;
-
-// One product for each of `count` experts from `first` on.
-struct products {
-    const void *a, *b;
-    operand c;
-    int64_t a_stride, b_stride, c_stride;
-    int64_t step; // elements from an expert's matrix to the next: of b, in tn of c
-    const int32_t *counts;
-    int first, count;
-    int m, n, k; // of one matrix; in nt and nn m, in tn k is what the expert has
-    float alpha, beta;
-};
-
-// What a thread block computes: the corner of its tile, and how much there is from there on.
-template <typename T> struct task {
-    const T *a, *b;
-    int64_t c;
-    int m, n, k; // m: 0 if there is nothing to do
-};
-
-// --- whose rows --------------------------------------------------------------
-
-struct rows {
-    int expert, first, count;
-};
-
-static __device__ inline int lanes_before(int x) // and this one
-{
-    int lane = threadIdx.x % WARP;
-    for (int step = 1; step < WARP; step *= 2) {
-        int other = __shfl_up_sync(ALL, x, step);
-        x += lane >= step ? other : 0;
-    }
-    return x;
-}
-
-// Finds the expert in whose share the index lies, every expert having share(expert, rows) of them,
-// and how far into the share. Every warp does this for itself.
-template <class F> static __device__ inline rows find(const products &p, int &index, F share)
-{
-    int lane = threadIdx.x % WARP, end = p.first + p.count, row = 0;
-    int counts[LANE_EXPERTS];
-#pragma unroll
-    for (int i = 0; i < LANE_EXPERTS; i++) {
-        int e = i * WARP + lane;
-        counts[i] = i * WARP < end && e < end ? p.counts[e] : 0;
-    }
-#pragma unroll
-    for (int i = 0; i < LANE_EXPERTS; i++) {
-        if (i * WARP >= end)
-            break;
-        int e = i * WARP + lane, own = e >= p.first && e < end ? share(e, counts[i]) : 0;
-        int shares = lanes_before(own), upto = lanes_before(counts[i]);
-        unsigned after = __ballot_sync(ALL, index < shares);
-        if (after) {
-            int which = __ffs((int)after) - 1;
-            rows found = { i * WARP + which, row + __shfl_sync(ALL, upto - counts[i], which),
-                           __shfl_sync(ALL, counts[i], which) };
-            index -= __shfl_sync(ALL, shares - own, which);
-            return found;
-        }
-        index -= __shfl_sync(ALL, shares, WARP - 1);
-        row += __shfl_sync(ALL, upto, WARP - 1);
-    }
-    return rows{ -1, 0, 0 };
-}
-
-template <kind KIND, typename T, int TILE>
-static __device__ inline task<T> task_of(const products &p)
-{
-    const T *a = (const T *)p.a, *b = (const T *)p.b;
-    int n = (int)blockIdx.x * TILE, index = (int)(KIND == TN ? blockIdx.z : blockIdx.y);
-    if constexpr (KIND == TN) {
-        int m = (int)blockIdx.y * TILE;
-        rows own = find(p, index, [](int, int) { return 1; });
-        return task<T>{ a + own.first * p.a_stride + m,
-                        b + own.first * p.b_stride + n,
-                        (own.expert - p.first) * p.step + m * p.c_stride + n,
-                        p.m - m,
-                        p.n - n,
-                        own.count };
-    } else {
-        rows own = find(p, index, [](int, int rows) { return (rows + TILE - 1) / TILE; });
-        if (own.expert < 0)
-            return task<T>{ a, b, 0, 0, 0, 0 };
-        int64_t row = own.first + (int64_t)index * TILE;
-        b += (own.expert - p.first) * p.step + (KIND == NT ? n * p.b_stride : n);
-        return task<T>{ a + row * p.a_stride,     b,       row * p.c_stride + n,
-                        own.count - index * TILE, p.n - n, p.k };
-    }
-}
 
 // --- on tensor cores ---------------------------------------------------------
 
@@ -192,19 +96,6 @@ static __device__ inline void multiply_step(sums &sum, const bf16 *a, const bf16
     }
 }
 
-// Two neighbours of c.
-static __device__ inline void write_two(const products &p, int64_t at, float x, float y)
-{
-    float out[2] = { p.alpha * x, p.alpha * y };
-    if (p.beta != 0) {
-        float old[2];
-        load_any(old, p.c, at);
-        out[0] += p.beta * old[0];
-        out[1] += p.beta * old[1];
-    }
-    store_any(p.c, at, out);
-}
-
 static __device__ inline void write_sums(const products &p, const task<bf16> &t, const sums &sum)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -247,7 +138,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
 {
     using S = stage<KIND>;
     extern __shared__ __align__(16) bf16 memory[];
-    task<bf16> t = task_of<KIND, bf16, TILE>(p);
+    task<bf16> t = task_of<KIND, bf16, TILE, TILE>(p, blockIdx);
     if (t.m <= 0)
         return;
     int steps = (t.k + DEEP - 1) / DEEP;
@@ -290,7 +181,7 @@ static __global__ void plain_kernel(const __grid_constant__ products p)
 {
     using S = stage<KIND>;
     __shared__ float a[PLAIN_DEEP][PLAIN + 1], b[PLAIN_DEEP][PLAIN + 1];
-    task<T> t = task_of<KIND, T, PLAIN>(p);
+    task<T> t = task_of<KIND, T, PLAIN, PLAIN>(p, blockIdx);
     int row = (int)threadIdx.x / (PLAIN / EACH) * EACH, column = (int)threadIdx.x % (PLAIN / EACH);
     float sum[EACH][EACH] = {};
     if (t.m <= 0)
@@ -331,13 +222,6 @@ static bool are_aligned(struct tensor c, struct tensor a, struct tensor b, int64
            step % (kind == TN ? 2 : 8) == 0;
 }
 
-static dim3 grid_of(const products &p, kind kind, int64_t rows, int tile)
-{
-    unsigned n = (unsigned)ceil_div(p.n, tile);
-    return kind == TN ? dim3(n, (unsigned)ceil_div(p.m, tile), (unsigned)p.count)
-                      : dim3(n, (unsigned)(rows / tile + p.count));
-}
-
 template <kind KIND> static void launch_tensor(struct cuda *cuda, const products &p, int64_t rows)
 {
     using S = stage<KIND>;
@@ -345,13 +229,105 @@ template <kind KIND> static void launch_tensor(struct cuda *cuda, const products
                cudaFuncSetAttribute(tensor_kernel<KIND>,
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, S::BYTES),
                "products of experts");
-    tensor_kernel<KIND><<<grid_of(p, KIND, rows, TILE), THREADS, S::BYTES, cuda->stream>>>(p);
+    tensor_kernel<KIND><<<grid_of(p, KIND, rows, TILE, TILE), THREADS, S::BYTES, cuda->stream>>>(p);
     cuda_launched(cuda, "products of experts");
 }
 
+// --- which kernel ------------------------------------------------------------
+
+// On compute capability 9.0 there are two. Tuning takes the other one where it gives the same bits
+// in less time, as it does for dense products; what was not tuned runs on this file's. Two kernels
+// are timed quickly: they never wait for their trials.
+enum kernel { OWN_KERNEL, WGMMA_KERNEL, BY_TUNING };
+static kernel forced = BY_TUNING;
+
+extern "C" __attribute__((visibility("default"))) void gpuhours_cuda_experts(int kernel_of_all)
+{
+    forced = (kernel)kernel_of_all;
+}
+
+template <kind KIND>
+static void run(struct cuda *cuda, kernel which, const products &p, int64_t rows)
+{
+    if (which == WGMMA_KERNEL)
+        wgmma_multiply(cuda, KIND, p, rows);
+    else
+        launch_tensor<KIND>(cuda, p, rows);
+}
+
+// Whether both kernels give the same bits. Twice the product lies between them in c: a kernel that
+// writes nothing, or not everything, is found out.
+template <kind KIND>
+static bool are_equal(struct cuda *cuda, struct tensor c, const products &p, int64_t rows)
+{
+    unsigned long long *sums = (unsigned long long *)cuda->partials, host[2];
+    products twice = p;
+    twice.alpha *= 2;
+    cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof host, cuda->stream), "tuning");
+    run<KIND>(cuda, OWN_KERNEL, p, rows);
+    cuda_hash_output(cuda, sums, c);
+    run<KIND>(cuda, OWN_KERNEL, twice, rows);
+    run<KIND>(cuda, WGMMA_KERNEL, p, rows);
+    cuda_hash_output(cuda, sums + 1, c);
+    cuda_check(cuda, cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, cuda->stream),
+               "tuning");
+    return cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning") && host[0] == host[1];
+}
+
+// The milliseconds of each kernel, alternating, because a GPU slows down by what ran before.
+template <kind KIND>
+static void time_both(struct cuda *cuda, const products &p, int64_t rows, float (&milliseconds)[2])
+{
+    enum { ROUNDS = 6, RUNS = 3 };
+    cudaEvent_t events[2] = { NULL, NULL };
+    for (int i = 0; i < 2; i++)
+        cuda_check(cuda, cudaEventCreate(&events[i]), "tuning");
+    milliseconds[0] = milliseconds[1] = 0;
+    for (int i = 0; i < 2 * ROUNDS && !cuda->err; i++) {
+        float here = 0;
+        cuda_check(cuda, cudaEventRecord(events[0], cuda->stream), "tuning");
+        for (int j = 0; j < RUNS; j++)
+            run<KIND>(cuda, (kernel)(i % 2), p, rows);
+        cuda_check(cuda, cudaEventRecord(events[1], cuda->stream), "tuning");
+        cuda_check(cuda, cudaEventSynchronize(events[1]), "tuning");
+        cuda_check(cuda, cudaEventElapsedTime(&here, events[0], events[1]), "tuning");
+        milliseconds[i % 2] += here;
+    }
+    for (int i = 0; i < 2; i++)
+        cudaEventDestroy(events[i]);
+}
+
+template <kind KIND>
+static kernel tune(struct cuda *cuda, struct tensor c, const products &p, int64_t rows)
+{
+    float milliseconds[2] = { 0, 0 };
+    if (!are_equal<KIND>(cuda, c, p, rows))
+        return OWN_KERNEL;
+    time_both<KIND>(cuda, p, rows, milliseconds);
+    return milliseconds[WGMMA_KERNEL] < milliseconds[OWN_KERNEL] ? WGMMA_KERNEL : OWN_KERNEL;
+}
+
+template <kind KIND>
+static kernel kernel_for(struct cuda *cuda, struct tensor c, products p, int64_t rows)
+{
+    struct cuda_choice shape = { KIND, p.count, p.n, KIND == TN ? p.m : p.k, c.dtype };
+    if (!wgmma_supports(cuda))
+        return OWN_KERNEL;
+    if (forced != BY_TUNING)
+        return forced;
+    int chosen = cuda_chosen(cuda, shape);
+    if (chosen < 0 && cuda->tuning) {
+        p.beta = 0;
+        chosen = tune<KIND>(cuda, c, p, rows);
+        cuda_choose(cuda, shape, chosen);
+    }
+    return chosen == WGMMA_KERNEL ? WGMMA_KERNEL : OWN_KERNEL;
+}
+
+// c: all that the kernels write, and perhaps rows between.
 template <kind KIND>
 static void multiply(struct cuda *cuda, struct tensor c, struct tensor a, struct tensor b,
-                     const products &p, int64_t rows)
+                     products p, int64_t rows)
 {
     bool tensor_cores = a.dtype == DTYPE_BF16 && are_aligned(c, a, b, p.step, KIND) &&
                         stage<KIND>::BYTES <= cuda->shared_bytes;
@@ -364,10 +340,11 @@ static void multiply(struct cuda *cuda, struct tensor c, struct tensor a, struct
         return cuda_fail(cuda, ERR_UNAVAILABLE,
                          "products of experts on a GPU support fp32, and bf16 to bf16 or fp32");
     if (tensor_cores)
-        return launch_tensor<KIND>(cuda, p, rows);
+        return run<KIND>(cuda, kernel_for<KIND>(cuda, c, p, rows), p, rows);
     with_type(cuda, a.dtype, [&](auto t) {
         using T = decltype(t);
-        plain_kernel<KIND, T><<<grid_of(p, KIND, rows, PLAIN), PLAIN_THREADS, 0, cuda->stream>>>(p);
+        plain_kernel<KIND, T>
+            <<<grid_of(p, KIND, rows, PLAIN, PLAIN), PLAIN_THREADS, 0, cuda->stream>>>(p);
         cuda_launched(cuda, "products of experts");
     });
 }
@@ -403,5 +380,8 @@ void cuda_experts_tn(struct device *device, struct expert_matrices c, struct ten
         c.step, r->counts,    (int)c.first,   (int)c.count, (int)c.each.rows, (int)c.each.columns,
         0,      (float)alpha, (float)beta
     };
-    multiply<TN>(cuda_of(device), c.each, a, b, p, a.rows);
+    struct tensor all = c.each;
+    if (c.count > 1 && c.step % all.stride == 0)
+        all.rows += (c.count - 1) * (c.step / all.stride);
+    multiply<TN>(cuda_of(device), all, a, b, p, a.rows);
 }

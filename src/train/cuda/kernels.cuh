@@ -51,6 +51,18 @@ static inline int power_of_two(int64_t bound)
     return (int)power;
 }
 
+// Fails, and says which operation, unless all tensors have the type.
+static inline bool have_one_type(struct cuda *cuda, const char *operation, enum dtype dtype,
+                                 std::initializer_list<struct tensor> tensors)
+{
+    for (struct tensor t : tensors)
+        if (t.dtype != dtype) {
+            cuda_fail(cuda, ERR_UNAVAILABLE, "%s on a GPU needs tensors of one type", operation);
+            return false;
+        }
+    return true;
+}
+
 // Whether the rows of all tensors can be read `width` elements at a time; none counts as yes.
 static inline bool in_vectors(int width, std::initializer_list<struct tensor> tensors)
 {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// To and from NF4, as train/nf4.h defines it. Codes equal those of train/nf4.c byte for byte.
+// To and from NF4, as train/nf4.h defines it, and MXFP4. Codes equal those of the CPU byte for
+// byte.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
+#include "train/mxfp4.h"
 #include "train/nf4_tables.h"
 
 #include <math.h>
@@ -11,6 +13,7 @@
 enum { LEVELS = 16, NESTED_LEVELS = 256 };
 
 static __constant__ float levels[LEVELS] = { NF4_LEVEL_TABLE };
+static __constant__ float mxfp4_levels[LEVELS] = { MXFP4_LEVEL_TABLE };
 static __constant__ float middles[LEVELS - 1] = { NF4_MIDDLE_TABLE };
 
 // --- numbers from codes ------------------------------------------------------
@@ -34,6 +37,8 @@ static __device__ inline float scale_of(const struct quantized &in, int64_t at, 
                                         float offset)
 {
     int64_t block = at >> bits.block;
+    if (in.is_mxfp4)
+        return mxfp4_power(in.nested_codes[block]);
     if (in.scales)
         return in.scales[block];
     float level = in.levels[in.nested_codes[block]];
@@ -52,6 +57,11 @@ template <typename T> static __device__ inline T *later(T *at, int64_t bytes)
     return at ? (T *)((char *)at + bytes) : at;
 }
 
+static __device__ inline float offset_of(const struct quantized &in)
+{
+    return in.offset ? *in.offset : 0;
+}
+
 static __device__ inline struct quantized later(const struct quantized &in, int64_t bytes)
 {
     return { later(in.codes, bytes),
@@ -61,7 +71,8 @@ static __device__ inline struct quantized later(const struct quantized &in, int6
              later(in.levels, bytes),
              later(in.offset, bytes),
              in.block,
-             in.nested_block };
+             in.nested_block,
+             in.is_mxfp4 };
 }
 
 // A thread has 8 columns of DEEP rows: it loads all their codes before it uses the first.
@@ -75,10 +86,10 @@ __global__ void __launch_bounds__(THREADS)
     __shared__ float table[LEVELS];
     int thread = threadIdx.y * blockDim.x + threadIdx.x;
     if (thread < LEVELS)
-        table[thread] = levels[thread];
+        table[thread] = in.is_mxfp4 ? mxfp4_levels[thread] : levels[thread];
     __syncthreads();
     int64_t c = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * WIDTH;
-    float offset = in.scales ? 0 : *in.offset;
+    float offset = offset_of(in);
     if (c >= columns)
         return;
     for (int64_t first = (int64_t)blockIdx.y * blockDim.y * DEEP + threadIdx.y; first < rows;
@@ -120,8 +131,9 @@ struct dequantize_one {
         struct quantized in = later(first_in, matrix * each.in);
         int64_t at = row * columns + column;
         int code = in.codes[at / 2] >> (at % 2 ? 0 : 4) & 15;
-        float scale = scale_of(in, at, bits, in.scales ? 0 : *in.offset);
-        store_any(out, matrix * each.out + row * stride + column, levels[code] * scale);
+        float level = in.is_mxfp4 ? mxfp4_levels[code] : levels[code];
+        float scale = scale_of(in, at, bits, offset_of(in));
+        store_any(out, matrix * each.out + row * stride + column, level * scale);
     }
 };
 
@@ -133,10 +145,11 @@ void cuda_experts_dequantize(struct device *device, struct expert_matrices all,
     distances each = { all.step, step };
     if (cuda->err || !out.rows || !out.columns || !all.count)
         return;
-    places bits = { bits_of(in->block), in->scales ? 0 : bits_of(in->nested_block) };
+    bool nested = !in->scales && !in->is_mxfp4;
+    places bits = { bits_of(in->block), nested ? bits_of(in->nested_block) : 0 };
     if (bits.block < 0 || bits.nested < 0)
         return cuda_fail(cuda, ERR_UNAVAILABLE,
-                         "NF4 on a GPU needs block sizes that are powers of two");
+                         "4-bit weights on a GPU need block sizes that are powers of two");
     if (!in_vectors(WIDTH, { out }) || all.step % WIDTH || in->block % WIDTH ||
         ((uintptr_t)in->codes | (uintptr_t)step) % 4) {
         dequantize_one op = { any_of(out), out.stride, out.rows, out.columns, *in, each, bits };
@@ -175,10 +188,11 @@ static __device__ inline unsigned encode(float value)
     return code;
 }
 
-// A warp per block.
+// A warp per block. Scales are numbers, or powers of MXFP4.
 template <typename T>
-__global__ void encode_kernel(uint8_t *codes, float *scales, const T *in, int64_t stride,
-                              int64_t rows, int64_t columns, int64_t block, int64_t blocks)
+__global__ void encode_kernel(uint8_t *codes, float *scales, uint8_t *powers, const T *in,
+                              int64_t stride, int64_t rows, int64_t columns, int64_t block,
+                              int64_t blocks)
 {
     int64_t index = (int64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
     int64_t first = index * block, count = rows * columns;
@@ -195,13 +209,18 @@ __global__ void encode_kernel(uint8_t *codes, float *scales, const T *in, int64_
     for (int64_t at = first + lane; at < end; at += 32)
         most = max(most, __float_as_uint(fabsf(value(at))));
     most = __reduce_max_sync(0xFFFFFFFFu, most);
-    float scale = __uint_as_float(most), factor = reciprocal(scale);
-    for (int64_t at = first + 2 * lane; at < end; at += 64) {
-        unsigned high = encode(value(at) * factor);
-        unsigned low = at + 1 < end ? encode(value(at + 1) * factor) : 0;
-        codes[at / 2] = (uint8_t)(high << 4 | low);
-    }
-    if (!lane)
+    float scale = __uint_as_float(most);
+    unsigned power = mxfp4_scale(scale);
+    float factor = powers ? mxfp4_inverse(power) : reciprocal(scale);
+    auto code = [&](int64_t at) {
+        float x = value(at) * factor;
+        return at >= end ? 0 : powers ? mxfp4_code(x) : encode(x);
+    };
+    for (int64_t at = first + 2 * lane; at < end; at += 64)
+        codes[at / 2] = (uint8_t)(code(at) << 4 | code(at + 1));
+    if (!lane && powers)
+        powers[index] = (uint8_t)power;
+    else if (!lane)
         scales[index] = scale;
 }
 
@@ -282,15 +301,16 @@ void cuda_quantize(struct device *device, const struct quantized *out, struct te
     if (cuda->err || !blocks)
         return;
     if (out->block % 2)
-        return cuda_fail(cuda, ERR_UNAVAILABLE, "NF4 needs block sizes that are even");
+        return cuda_fail(cuda, ERR_UNAVAILABLE, "4-bit weights need block sizes that are even");
+    uint8_t *powers = out->is_mxfp4 ? out->nested_codes : NULL;
     with_type(cuda, in.dtype, [&](auto t) {
         using T = decltype(t);
         encode_kernel<<<(unsigned)ceil_div(blocks, THREADS / 32), THREADS, 0, cuda->stream>>>(
-            out->codes, scales, (const T *)in.at, in.rows > 1 ? in.stride : in.columns, in.rows,
-            in.columns, out->block, blocks);
+            out->codes, scales, powers, (const T *)in.at, in.rows > 1 ? in.stride : in.columns,
+            in.rows, in.columns, out->block, blocks);
         cuda_launched(cuda, "quantize");
     });
-    if (out->scales || cuda->err)
+    if (out->scales || powers || cuda->err)
         return;
     double *total = (double *)cuda->partials + CUDA_PARTIALS / 16; // past what sum() uses
     cuda_check(cuda, cudaMemsetAsync(total, 0, sizeof *total, cuda->stream), "a sum of scales");

@@ -11,6 +11,7 @@ extern const struct backend backend_cuda; // cuda.cu
 void cuda_cast(struct device *, struct tensor out, struct tensor in);
 void cuda_experts_cast(struct device *, struct expert_matrices out, struct expert_matrices in);
 void cuda_fill(struct device *, struct tensor out, enum fill, double scale, uint64_t key);
+void cuda_scale(struct device *, struct tensor x, double factor);
 void cuda_add(struct device *, struct tensor sum, struct tensor a, struct tensor b);
 void cuda_bias_forward(struct device *, struct tensor y, struct tensor bias);
 void cuda_bias_backward(struct device *, struct tensor dbias, struct tensor dy);
@@ -36,12 +37,37 @@ void cuda_norm_backward(struct device *, struct tensor dx, struct tensor dweight
 void cuda_rotary(struct device *, struct tensor x, const int32_t *positions,
                  struct tensor frequencies, int64_t head_size, int direction, double scale);
 
+// sink.cu
+void cuda_sink_forward(struct device *, struct tensor out, struct tensor lse, struct tensor sinks);
+void cuda_sink_backward(struct device *, struct tensor dsinks, struct tensor dout,
+                        struct tensor out, struct tensor lse, struct tensor sinks);
+
 // swiglu.cu
 void cuda_swiglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up,
-                         struct tensor weight);
+                         struct tensor weight, struct swiglu);
 void cuda_swiglu_backward(struct device *, struct tensor dgate, struct tensor dup,
                           struct tensor dweight, struct tensor dout, struct tensor gate,
-                          struct tensor up, struct tensor weight);
+                          struct tensor up, struct tensor weight, struct swiglu);
+
+// experts_bias.cu
+void cuda_experts_bias_forward(struct device *, struct tensor y, struct expert_matrices bias,
+                               struct tensor weight, const struct routing *);
+void cuda_experts_bias_backward(struct device *, struct expert_matrices dbias,
+                                struct tensor dweight, struct tensor dy,
+                                struct expert_matrices bias, struct tensor weight,
+                                const struct routing *);
+
+// geglu.cu
+void cuda_geglu_forward(struct device *, struct tensor out, struct tensor gate, struct tensor up);
+void cuda_geglu_backward(struct device *, struct tensor dgate, struct tensor dup,
+                         struct tensor dout, struct tensor gate, struct tensor up);
+
+// magnitude.cu
+void cuda_row_norms(struct device *, struct tensor norms, struct tensor w, struct tensor b,
+                    struct tensor a, double scale);
+void cuda_magnify(struct device *, struct tensor y, struct tensor m, struct tensor norms);
+void cuda_magnify_backward(struct device *, struct tensor dm, struct tensor dy, struct tensor y,
+                           struct tensor m, struct tensor norms);
 
 // route.cu
 void cuda_route_forward(struct device *, struct tensor probabilities, struct tensor weights,
@@ -61,8 +87,16 @@ void cuda_experts_nn(struct device *, struct tensor c, struct tensor a, struct e
 void cuda_experts_tn(struct device *, struct expert_matrices c, struct tensor a, struct tensor b,
                      const struct routing *, double alpha, double beta);
 
+// offload.cu
+enum err cuda_pin(struct device *, void **out, int64_t bytes);
+void cuda_unpin(struct device *, void *host, int64_t bytes);
+void cuda_copy_out(struct device *, int lane, void *host, const void *at, int64_t bytes);
+void cuda_copy_in(struct device *, int lane, void *at, const void *host, int64_t bytes);
+void cuda_copied(struct device *, int lane);
+
 // product.cu
-void cuda_tune(struct device *, bool on);
+void cuda_tune(struct device *, enum tuning);
+bool cuda_tune_some(struct device *, void *room, int64_t bytes, double seconds);
 void cuda_tuned_about(struct device *, char out[TUNED_ABOUT]);
 int64_t cuda_tuned_list(struct device *, struct tuned *out, int64_t most);
 void cuda_tuned_take(struct device *, const struct tuned *, int64_t count);
@@ -87,6 +121,9 @@ void cuda_quantize_rows(struct device *, struct tensor codes, struct tensor scal
 // loss.cu
 void cuda_cross_entropy(struct device *, struct tensor losses, struct tensor logits,
                         const int32_t *targets, double scale);
+void cuda_capped_cross_entropy(struct device *, struct tensor losses, struct tensor logits,
+                               const int32_t *targets, double scale, double cap);
+void cuda_weigh_rows(struct device *, struct tensor x, struct tensor weights);
 
 // nf4.cu
 void cuda_quantize(struct device *, const struct quantized *out, struct tensor in, void *workspace);

@@ -4,18 +4,21 @@
 // cuBLASLt's matrices are column-major, so a row-major matrix is its transpose: the product c = a ×
 // b is requested as cᵀ = bᵀ × aᵀ. A shape that was not tuned uses the algorithm of one that differs
 // only in the number of tokens, otherwise the first of the heuristic. Tuning times the heuristic's
-// offers and takes the fastest of those that give the same bits as the first: the choice depends on
-// timing, the result does not. What another process chose for a shape counts as tuned, if cuBLASLt
-// accepts it. A GPU at its power limit slows down because of what ran tens of
-// milliseconds ago, so the best of a short trial are compared again, alternating, for longer.
+// offers (trials.h) and takes the fastest of those that give the same bits as the first, with all
+// tokens and with fewer: the choice depends on timing, the result does not. So a choice may also be
+// made between steps: until then the first offer runs. What another process chose for a shape
+// counts as tuned, if cuBLASLt accepts it.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
+#include "train/cuda/trials.h"
 
 #include <cublasLt.h>
+#include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum kind { NT, NN, TN, SCALED };
+enum kind { NT, NN, TN, SCALED, CHOICES }; // CHOICES: see below
 
 struct key {
     int64_t m, n, k, a_stride, b_stride, c_stride;
@@ -25,20 +28,31 @@ struct key {
 struct plan {
     struct key key;
     bool used, tuned;
+    bool waits; // for its trials between steps, with the first of the heuristic until then …
+    float beta; // … which are made as it was called
     cublasLtMatmulDescOpaque_t product;
     cublasLtMatrixLayoutOpaque_t a, b, c; // ours: b is cuBLASLt's first
     cublasLtMatmulAlgo_t algorithm;
 };
 
 enum { BUCKETS = 512, WAYS = 8 };
-enum { CANDIDATES = 16, TRIAL = 4, FINALISTS = 6, ROUNDS = 4, RUNS = 24, ROUND_MS = 60 };
+
+// The offers for one product, and the bits that all but the first are held against.
+struct contest {
+    struct trials trials;
+    cublasLtMatmulAlgo_t offers[TRIALS_OFFERS];
+    unsigned long long bits[TRIALS_CHECKS];
+};
 
 struct cuda_products {
     cublasLtHandle_t handle;
     void *workspace;
-    int evict;           // next slot to evict in a full bucket
-    struct tuned *known; // choices of other processes
+    cudaEvent_t events[2]; // around timed runs
+    int evict;             // next slot to evict in a full bucket
+    struct tuned *known;   // choices of other processes
     int64_t known_count;
+    struct plan *on_trial; // between steps: the plan that the contest is about; NULL: none
+    struct contest contest;
     struct plan plans[BUCKETS][WAYS];
 };
 
@@ -62,7 +76,9 @@ enum err cuda_products_open(struct cuda *cuda)
         return fail(ERR_DEVICE_MEMORY, "the GPU cannot allocate %d MiB for matrix products",
                     CUDA_PRODUCTS >> 20);
     }
-    return OK;
+    for (cudaEvent_t &event : own->events)
+        cuda_check(cuda, cudaEventCreate(&event), "an event");
+    return cuda->err ? fail(cuda->err, "%s", cuda->problem) : OK;
 }
 
 void cuda_products_close(struct cuda *cuda)
@@ -71,6 +87,9 @@ void cuda_products_close(struct cuda *cuda)
         return;
     if (cuda->products->handle)
         cublasLtDestroy(cuda->products->handle);
+    for (cudaEvent_t event : cuda->products->events)
+        if (event)
+            cudaEventDestroy(event);
     cudaFree(cuda->products->workspace);
     free(cuda->products->known);
     free(cuda->products);
@@ -259,19 +278,27 @@ static bool recall(struct cuda *cuda, struct plan *plan)
     return good;
 }
 
-// The algorithm of a plan that differs only in the tokens, tuned ones first, if it supports this.
+// Whether a plan has, or will have, a choice of its own. Before and after the choice is made the
+// same plan is inherited from, so that the moment decides no bits.
+static bool is_chosen_for(const struct plan *plan)
+{
+    return plan->tuned || plan->waits;
+}
+
+// The algorithm of a plan that differs only in the tokens, ones with a choice of their own first,
+// if it supports this.
 static bool inherit(struct cuda *cuda, struct plan *plan)
 {
     struct key family = family_of(plan->key);
     struct plan *parent = NULL;
     for (int i = 0; i < BUCKETS * WAYS; i++) {
         struct plan *other = &cuda->products->plans[0][0] + i;
-        if (!other->used || other == plan || (parent && !other->tuned))
+        if (!other->used || other == plan || (parent && !is_chosen_for(other)))
             continue;
         struct key its = family_of(other->key);
         if (!memcmp(&its, &family, sizeof its))
             parent = other;
-        if (parent && parent->tuned)
+        if (parent && is_chosen_for(parent))
             break;
     }
     return parent && accept(cuda, plan, &parent->algorithm);
@@ -289,7 +316,7 @@ static struct plan *find(struct cuda *cuda, const struct key *key)
     }
     for (int i = 0; i < WAYS && !place; i++) {
         cuda->products->evict = (cuda->products->evict + 1) % WAYS;
-        if (!bucket[cuda->products->evict].tuned)
+        if (!is_chosen_for(&bucket[cuda->products->evict]))
             place = &bucket[cuda->products->evict];
     }
     place = place ? place : bucket;
@@ -343,7 +370,7 @@ __global__ void hash_kernel(unsigned long long *sum, const T *in, int64_t rows, 
         atomicAdd(sum, own);
 }
 
-static void hash_output(struct cuda *cuda, unsigned long long *sum, struct tensor c)
+void cuda_hash_output(struct cuda *cuda, unsigned long long *sum, struct tensor c)
 {
     int blocks = 8 * cuda->multiprocessors;
     if (c.dtype == DTYPE_F32)
@@ -355,90 +382,231 @@ static void hash_output(struct cuda *cuda, unsigned long long *sum, struct tenso
     cuda_launched(cuda, "a product's hash");
 }
 
-// An offer of the heuristic and how long a run of it takes.
-struct offer {
-    cublasLtMatmulAlgo_t algorithm;
-    float milliseconds;
-};
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
 
+// Milliseconds of a run.
 static float time_runs(struct cuda *cuda, struct plan *plan, const struct call *call,
-                       const struct offer *offer, int runs, cudaEvent_t *events)
+                       const cublasLtMatmulAlgo_t *algorithm, int runs)
 {
     float milliseconds = 0;
+    cudaEvent_t *events = cuda->products->events;
     cuda_check(cuda, cudaEventRecord(events[0], cuda->stream), "tuning");
     for (int i = 0; i < runs; i++)
-        check(cuda, run(cuda, plan, call, &offer->algorithm, call->beta), &plan->key);
+        check(cuda, run(cuda, plan, call, algorithm, call->beta), &plan->key);
     cuda_check(cuda, cudaEventRecord(events[1], cuda->stream), "tuning");
     cuda_check(cuda, cudaEventSynchronize(events[1]), "tuning");
     cuda_check(cuda, cudaEventElapsedTime(&milliseconds, events[0], events[1]), "tuning");
     return milliseconds / (float)runs;
 }
 
-static int by_time(const void *a, const void *b)
+static struct call with_tokens(enum kind kind, struct call call, int64_t tokens)
 {
-    float x = ((const struct offer *)a)->milliseconds, y = ((const struct offer *)b)->milliseconds;
-    return (x > y) - (x < y);
+    call.a.rows = tokens;
+    (kind == TN ? call.b : call.c).rows = tokens;
+    return call;
 }
 
-// The offers that work and give the same bits as the first, timed briefly, the fastest first.
-static int try_offers(struct cuda *cuda, struct plan *plan, const struct call *call,
-                      struct offer *offers, cudaEvent_t *events)
+// A hash of the output with all tokens, with one less and with half of them and one: other numbers
+// inherit the choice, and equal sums of one number can be different sums of another, where the
+// tokens decide how a sum is split. 0: the algorithm does not work there.
+static void hash_outputs(struct cuda *cuda, const struct plan *plan, const struct call *call,
+                         const cublasLtMatmulAlgo_t *algorithm,
+                         unsigned long long (&out)[TRIALS_CHECKS])
 {
-    cublasLtMatmulHeuristicResult_t found[CANDIDATES];
-    unsigned long long *sums = (unsigned long long *)cuda->partials, host[CANDIDATES];
-    int count = candidates(cuda, plan, found, CANDIDATES), tried = 0, equal = 0;
-    cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof host, cuda->stream), "tuning");
-    for (int i = 0; i < count && !cuda->err; i++) {
-        if (run(cuda, plan, call, &found[i].algo, 0) != CUBLAS_STATUS_SUCCESS)
-            continue; // offered but not supported: try the next
-        offers[tried].algorithm = found[i].algo;
-        hash_output(cuda, sums + tried, call->c);
-        offers[tried].milliseconds = time_runs(cuda, plan, call, &offers[tried], TRIAL, events);
-        tried++;
+    enum kind kind = (enum kind)plan->key.kind;
+    unsigned long long *sums = (unsigned long long *)cuda->partials;
+    int64_t all = call->a.rows;
+    const int64_t tokens[TRIALS_CHECKS] = { all, all > 1 ? all - 1 : 1, all / 2 + 1 };
+    cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof out, cuda->stream), "tuning");
+    for (int i = 0; i < TRIALS_CHECKS && !cuda->err; i++) {
+        struct call part = with_tokens(kind, *call, tokens[i]);
+        struct plan shape = {};
+        shape.key = key_of(kind, &part);
+        if (describe(cuda, &shape) && set_scales(cuda, &shape, &part) &&
+            accept(cuda, &shape, algorithm) &&
+            run(cuda, &shape, &part, &shape.algorithm, 0) == CUBLAS_STATUS_SUCCESS)
+            cuda_hash_output(cuda, sums + i, part.c);
     }
-    cuda_check(cuda, cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, cuda->stream),
+    cuda_check(cuda, cudaMemcpyAsync(out, sums, sizeof out, cudaMemcpyDeviceToHost, cuda->stream),
                "tuning");
     cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning");
-    for (int i = 0; i < tried && !cuda->err; i++)
-        if (host[i] == host[0])
-            offers[equal++] = offers[i];
-    qsort(offers, (size_t)equal, sizeof *offers, by_time);
-    return equal;
 }
 
+// What a trial needs beside its number.
+struct trial_of {
+    struct cuda *cuda;
+    struct plan *plan;
+    const struct call *call;
+    struct contest *contest;
+    bool is_empty; // the matrices have no values yet
+};
+
+static void fill_call(struct cuda *cuda, const struct call *call)
+{
+    struct device device = {};
+    device.own = cuda;
+    cuda_fill(&device, call->a, FILL_UNIFORM, 1, 1);
+    cuda_fill(&device, call->b, FILL_UNIFORM, 1, 2);
+    cuda_fill(&device, call->c, FILL_CONSTANT, 0, 0);
+    if (!call->a_scales)
+        return;
+    struct tensor scales[] = { { (void *)call->a_scales, DTYPE_F32, 1, call->c.rows, call->c.rows },
+                               { (void *)call->b_scales, DTYPE_F32, 1, call->c.columns,
+                                 call->c.columns } };
+    for (struct tensor each : scales)
+        cuda_fill(&device, each, FILL_CONSTANT, 1, 0);
+}
+
+static struct trial_result try_offer(void *context, struct trial trial)
+{
+    struct trial_of *of = (struct trial_of *)context;
+    const cublasLtMatmulAlgo_t *algorithm = &of->contest->offers[trial.offer];
+    struct trial_result result = { true, 0, 0 };
+    double began = now_ms();
+    if (of->is_empty)
+        fill_call(of->cuda, of->call);
+    of->is_empty = false;
+    if (trial.is_first) {
+        unsigned long long bits[TRIALS_CHECKS] = { 0 }, *first = of->contest->bits;
+        hash_outputs(of->cuda, of->plan, of->call, algorithm, bits);
+        if (!first[0])
+            memcpy(first, bits, sizeof bits); // it is the first that works
+        result.has_same_bits = bits[0] && !memcmp(bits, first, sizeof bits);
+    }
+    if (result.has_same_bits && !of->cuda->err)
+        result.milliseconds = time_runs(of->cuda, of->plan, of->call, algorithm, trial.runs);
+    result.spent = now_ms() - began;
+    return result;
+}
+
+static void open_contest(struct cuda *cuda, struct plan *plan, struct contest *out)
+{
+    cublasLtMatmulHeuristicResult_t found[TRIALS_OFFERS];
+    memset(out, 0, sizeof *out);
+    out->trials = trials_of(candidates(cuda, plan, found, TRIALS_OFFERS));
+    for (int i = 0; i < out->trials.offers; i++)
+        out->offers[i] = found[i].algo;
+}
+
+// Makes a choice final. Plans that inherited from the family inherit anew.
+static void settle(struct cuda *cuda, struct plan *plan, const cublasLtMatmulAlgo_t *algorithm)
+{
+    struct key family = family_of(plan->key);
+    plan->algorithm = *algorithm;
+    plan->tuned = true;
+    plan->waits = false;
+    for (int i = 0; i < BUCKETS * WAYS; i++) {
+        struct plan *other = &cuda->products->plans[0][0] + i;
+        struct key its = family_of(other->key);
+        if (other->used && !is_chosen_for(other) && !memcmp(&its, &family, sizeof its))
+            memset(other, 0, sizeof *other);
+    }
+}
+
+// All trials of a product, where it is called; c holds the product for beta = 0 afterwards.
 static void tune(struct cuda *cuda, struct plan *plan, const struct call *call)
 {
-    struct offer offers[CANDIDATES];
-    cudaEvent_t events[2] = { NULL, NULL };
-    for (int i = 0; i < 2; i++)
-        cuda_check(cuda, cudaEventCreate(&events[i]), "tuning");
-    int count = try_offers(cuda, plan, call, offers, events);
-    count = count < FINALISTS ? count : FINALISTS;
-    int runs = count ? (int)((float)ROUND_MS / offers[0].milliseconds) + 1 : 0;
-    runs = runs < RUNS ? runs : RUNS;
-    for (int i = 0; i < count; i++)
-        offers[i].milliseconds = 0;
-    for (int i = 0; i < count * ROUNDS && !cuda->err; i++)
-        offers[i % count].milliseconds +=
-            time_runs(cuda, plan, call, &offers[i % count], runs, events);
-    for (int i = 0; i < 2; i++)
-        cudaEventDestroy(events[i]);
-    if (cuda->err || !count)
+    struct contest contest;
+    struct trial_of of = { cuda, plan, call, &contest, false };
+    double left = INFINITY;
+    open_contest(cuda, plan, &contest);
+    trials_go_on(&contest.trials, &left, try_offer, &of);
+    int best = trials_best(&contest.trials);
+    if (cuda->err || best < 0)
         return;
-    qsort(offers, (size_t)count, sizeof *offers, by_time);
-    plan->algorithm = offers[0].algorithm;
-    plan->tuned = true;
+    settle(cuda, plan, &contest.offers[best]);
     check(cuda, run(cuda, plan, call, &plan->algorithm, 0), &plan->key);
 }
 
-void cuda_tune(struct device *device, bool on)
+// --- tuning between steps ----------------------------------------------------
+
+// Until its trials a plan has the first offer for its own shape, whose bits the choice will have.
+static void wait_for_trials(struct cuda *cuda, struct plan *plan, const struct call *call)
 {
-    cuda_of(device)->tuning = on;
+    cublasLtMatmulHeuristicResult_t found[TRIALS_OFFERS];
+    if (plan->tuned || plan->waits || !candidates(cuda, plan, found, TRIALS_OFFERS))
+        return;
+    plan->algorithm = found[0].algo;
+    plan->waits = true;
+    plan->beta = call->beta;
+}
+
+// The largest product that waits for its trials; NULL: none.
+static struct plan *largest_waiting(struct cuda *cuda)
+{
+    struct plan *largest = NULL;
+    double most = 0;
+    for (int i = 0; i < BUCKETS * WAYS; i++) {
+        struct plan *plan = &cuda->products->plans[0][0] + i;
+        double size = (double)plan->key.m * (double)plan->key.n * (double)plan->key.k;
+        if (plan->waits && size > most)
+            largest = plan, most = size;
+    }
+    return largest;
+}
+
+// A call of the plan whose matrices lie in the room; false: they do not fit.
+static bool place_call(const struct plan *plan, void *room, int64_t bytes, struct call *out)
+{
+    const struct key *k = &plan->key;
+    bool nt = k->kind == NT || k->kind == SCALED, tn = k->kind == TN;
+    int64_t used = 0;
+    auto take = [&](int32_t dtype, int64_t rows, int64_t columns, int64_t stride) {
+        struct tensor t = { (char *)room + used, (enum dtype)dtype, rows, columns, stride };
+        used += (rows * stride * bytes_of(t.dtype) + 255) / 256 * 256;
+        return t;
+    };
+    *out = {};
+    out->a = take(k->a, tn ? k->k : k->m, tn ? k->m : k->k, k->a_stride);
+    out->b = take(k->b, nt ? k->n : k->k, nt ? k->k : k->n, k->b_stride);
+    out->c = take(k->c, k->m, k->n, k->c_stride);
+    if (k->kind == SCALED) {
+        out->a_scales = take(DTYPE_F32, 1, k->m, k->m).at;
+        out->b_scales = take(DTYPE_F32, 1, k->n, k->n).at;
+    }
+    out->alpha = 1;
+    out->beta = plan->beta;
+    return used <= bytes;
+}
+
+bool cuda_tune_some(struct device *device, void *room, int64_t bytes, double seconds)
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cuda_products *own = cuda->products;
+    struct plan *plan;
+    double left = seconds * 1e3;
+    while (!cuda->err && left >= 0 && (plan = largest_waiting(cuda))) {
+        struct call call;
+        struct trial_of of = { cuda, plan, &call, &own->contest, true };
+        if (own->on_trial != plan)
+            open_contest(cuda, plan, &own->contest);
+        own->on_trial = plan;
+        int best = -1; // where it does not fit, the first offer stays
+        if (place_call(plan, room, bytes, &call) && set_scales(cuda, plan, &call)) {
+            if (!trials_go_on(&own->contest.trials, &left, try_offer, &of))
+                break;
+            best = trials_best(&own->contest.trials);
+        }
+        cublasLtMatmulAlgo_t chosen = best < 0 ? plan->algorithm : own->contest.offers[best];
+        settle(cuda, plan, &chosen);
+        own->on_trial = NULL;
+    }
+    return !cuda->err && largest_waiting(cuda);
+}
+
+void cuda_tune(struct device *device, enum tuning tuning)
+{
+    cuda_of(device)->tuning = tuning;
 }
 
 // --- choices of other processes ----------------------------------------------
 
-enum { TUNER = 1 }; // to be raised when tuning compares algorithms in another way
+enum { TUNER = 2 }; // to be raised when tuning compares algorithms in another way
 
 static_assert(sizeof(struct key) == TUNED_KEY, "a key is stored as it is");
 static_assert(sizeof(cublasLtMatmulAlgo_t) == TUNED_CHOICE, "an algorithm is stored as it is");
@@ -478,6 +646,40 @@ void cuda_tuned_take(struct device *device, const struct tuned *choices, int64_t
     own->known = copy, own->known_count = count;
 }
 
+// --- choices between kernels of our own --------------------------------------
+
+// They are kept, and given to other processes, as algorithms of a kind that cuBLASLt does not have.
+static struct plan *choice_for(struct cuda *cuda, struct cuda_choice of)
+{
+    struct key key = { of.count, of.n, of.k, 0, 0, 0, CHOICES + of.kind, 0, 0, of.c, 0, 0, 0, 0 };
+    struct plan *plan = find(cuda, &key);
+    const struct cuda_products *own = cuda->products;
+    for (int64_t i = 0; i < own->known_count && !plan->used; i++)
+        if (!memcmp(own->known[i].key, &key, sizeof key)) {
+            memcpy(&plan->algorithm, own->known[i].choice, sizeof plan->algorithm);
+            plan->used = plan->tuned = true;
+        }
+    return plan;
+}
+
+int cuda_chosen(struct cuda *cuda, struct cuda_choice of)
+{
+    int32_t chosen = -1;
+    struct plan *plan = choice_for(cuda, of);
+    if (plan->tuned)
+        memcpy(&chosen, &plan->algorithm, sizeof chosen);
+    return chosen;
+}
+
+void cuda_choose(struct cuda *cuda, struct cuda_choice of, int chosen)
+{
+    int32_t stored = chosen;
+    struct plan *plan = choice_for(cuda, of);
+    memset(&plan->algorithm, 0, sizeof plan->algorithm);
+    memcpy(&plan->algorithm, &stored, sizeof stored);
+    plan->used = plan->tuned = true;
+}
+
 // --- the operations ----------------------------------------------------------
 
 static bool supported(enum kind kind, const struct call *call)
@@ -509,7 +711,9 @@ static void multiply(struct device *device, enum kind kind, const struct call *c
     struct plan *plan = plan_for(cuda, &key, call);
     if (!plan)
         return;
-    if (cuda->tuning && !plan->tuned)
+    if (cuda->tuning == TUNE_LATER)
+        wait_for_trials(cuda, plan, call);
+    if (cuda->tuning == TUNE_NOW && !plan->tuned)
         tune(cuda, plan, call);
     else
         check(cuda, run(cuda, plan, call, &plan->algorithm, cuda->tuning ? 0 : call->beta), &key);

@@ -9,11 +9,22 @@ static __device__ inline float logistic(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
+// struct swiglu in fp32; without a limit it is infinite.
+struct form {
+    float slope, offset, limit;
+};
+
+static form form_of(struct swiglu in)
+{
+    return form{ (float)in.slope, (float)in.offset, in.limit > 0 ? (float)in.limit : INFINITY };
+}
+
 template <typename T, int WIDTH> struct forward {
     enum { V = WIDTH };
     T *out;
     const T *gate, *up;
     const float *weight; // of the rows; NULL: 1
+    form f;
     int64_t out_stride, gate_stride, up_stride;
 
     __device__ void operator()(int64_t row, int64_t column) const
@@ -22,8 +33,11 @@ template <typename T, int WIDTH> struct forward {
         load(g, gate + row * gate_stride + column);
         load(u, up + row * up_stride + column);
 #pragma unroll
-        for (int i = 0; i < V; i++)
-            u[i] *= w * (g[i] * logistic(g[i]));
+        for (int i = 0; i < V; i++) {
+            g[i] = fminf(g[i], f.limit);
+            u[i] = fminf(fmaxf(u[i], -f.limit), f.limit) + f.offset;
+            u[i] *= w * (g[i] * logistic(f.slope * g[i]));
+        }
         store(out + row * out_stride + column, u);
     }
 };
@@ -32,6 +46,7 @@ template <typename T, int WIDTH> struct backward {
     enum { V = WIDTH };
     T *dgate, *dup;
     const T *dout, *gate, *up;
+    form f;
     int64_t dgate_stride, dup_stride, dout_stride, gate_stride, up_stride;
 
     // Returns the part of the weight's gradient. Each thread reads an element before it writes it:
@@ -44,12 +59,14 @@ template <typename T, int WIDTH> struct backward {
         load(u, up + row * up_stride + column);
 #pragma unroll
         for (int i = 0; i < V; i++) {
-            float s = logistic(g[i]), silu = g[i] * s;
+            bool g_is_cut = g[i] > f.limit, u_is_cut = fabsf(u[i]) > f.limit;
+            g[i] = fminf(g[i], f.limit);
+            u[i] = fminf(fmaxf(u[i], -f.limit), f.limit) + f.offset;
+            float s = logistic(f.slope * g[i]), silu = g[i] * s;
             dw += d[i] * silu * u[i];
             d[i] *= w;
-            float to_gate = d[i] * u[i] * (s + silu * (1.0f - s));
-            u[i] = d[i] * silu;
-            g[i] = to_gate;
+            g[i] = g_is_cut ? 0 : d[i] * u[i] * (s + f.slope * silu * (1.0f - s));
+            u[i] = u_is_cut ? 0 : d[i] * silu;
         }
         store(dgate + row * dgate_stride + column, g);
         store(dup + row * dup_stride + column, u);
@@ -80,17 +97,6 @@ static __global__ void weighted_kernel(Op op, float *dweight, const float *weigh
         dweight[row] = dw;
 }
 
-static bool have_one_type(struct cuda *cuda, enum dtype dtype,
-                          std::initializer_list<struct tensor> tensors)
-{
-    for (struct tensor t : tensors)
-        if (t.dtype != dtype) {
-            cuda_fail(cuda, ERR_UNAVAILABLE, "swiglu on a GPU needs tensors of one type");
-            return false;
-        }
-    return true;
-}
-
 static bool are_weights(struct cuda *cuda, std::initializer_list<struct tensor> weights)
 {
     for (struct tensor t : weights)
@@ -102,10 +108,10 @@ static bool are_weights(struct cuda *cuda, std::initializer_list<struct tensor> 
 }
 
 void cuda_swiglu_forward(struct device *device, struct tensor out, struct tensor gate,
-                         struct tensor up, struct tensor weight)
+                         struct tensor up, struct tensor weight, struct swiglu f)
 {
     struct cuda *cuda = cuda_of(device);
-    if (!have_one_type(cuda, out.dtype, { gate, up }) || !are_weights(cuda, { weight }))
+    if (!have_one_type(cuda, "swiglu", out.dtype, { gate, up }) || !are_weights(cuda, { weight }))
         return;
     if (!weight.at)
         flatten({ &out, &gate, &up });
@@ -115,8 +121,8 @@ void cuda_swiglu_forward(struct device *device, struct tensor out, struct tensor
         with_width<most>(in_vectors(most, { out, gate, up }), [&](auto w) {
             forward<T, w.value> op = { (T *)out.at,      (const T *)gate.at,
                                        (const T *)up.at, (const float *)weight.at,
-                                       out.stride,       gate.stride,
-                                       up.stride };
+                                       form_of(f),       out.stride,
+                                       gate.stride,      up.stride };
             map(cuda, op, out.rows, out.columns, "swiglu");
         });
     });
@@ -124,10 +130,10 @@ void cuda_swiglu_forward(struct device *device, struct tensor out, struct tensor
 
 void cuda_swiglu_backward(struct device *device, struct tensor dgate, struct tensor dup,
                           struct tensor dweight, struct tensor dout, struct tensor gate,
-                          struct tensor up, struct tensor weight)
+                          struct tensor up, struct tensor weight, struct swiglu f)
 {
     struct cuda *cuda = cuda_of(device);
-    if (!have_one_type(cuda, dout.dtype, { dgate, dup, gate, up }) ||
+    if (!have_one_type(cuda, "swiglu", dout.dtype, { dgate, dup, gate, up }) ||
         !are_weights(cuda, { weight, dweight }) || !dout.rows)
         return;
     if (!weight.at)
@@ -137,9 +143,9 @@ void cuda_swiglu_backward(struct device *device, struct tensor dgate, struct ten
         const int most = 16 / sizeof(T);
         with_width<most>(in_vectors(most, { dgate, dup, dout, gate, up }), [&](auto w) {
             backward<T, w.value> op = { (T *)dgate.at,      (T *)dup.at,      (const T *)dout.at,
-                                        (const T *)gate.at, (const T *)up.at, dgate.stride,
-                                        dup.stride,         dout.stride,      gate.stride,
-                                        up.stride };
+                                        (const T *)gate.at, (const T *)up.at, form_of(f),
+                                        dgate.stride,       dup.stride,       dout.stride,
+                                        gate.stride,        up.stride };
             if (!weight.at)
                 return map(cuda, op, dout.rows, dout.columns, "swiglu gradient");
             weighted_kernel<<<(unsigned)ceil_div(dout.rows, ROWS), ROWS * WARP, 0, cuda->stream>>>(

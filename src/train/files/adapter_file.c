@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_EXPERTS = 4096 }; // of a stack
+
 static const char prefix[] = "base_model.model.", magnitude_ending[] = ".lora_magnitude_vector";
 
 double adapter_file_scale(const struct adapter_file_config *config)
@@ -41,6 +43,7 @@ static const char *const harmless[] = {
     "revision",
     "runtime_config",
     "target_modules",
+    "target_parameters",
     "task_type",
     "use_dora",
     "use_rslora",
@@ -152,6 +155,14 @@ enum err adapter_file_read_config(struct adapter_file_config *out, struct arena 
     struct text base = json_get_text(&tree, "base_model_name_or_path");
     out->base = base.at ? text_copy(arena, base) : NULL;
     TRY(read_names(&tree, "target_modules", arena, name, &out->targets, &out->target_count));
+    TRY(read_names(&tree, "target_parameters", arena, name, &out->parameters.names,
+                   &out->parameters.count));
+    for (size_t i = 0; i < out->parameters.count; i++)
+        if (!adapter_stack_is_target(out->parameters.names[i]))
+            return fail(ERR_INPUT,
+                        "%s: target_parameters has %.80s, which is not supported; "
+                        "experts.gate_up_proj and experts.down_proj are",
+                        name, out->parameters.names[i]);
     return read_names(&tree, "modules_to_save", arena, name, &out->saved_modules,
                       &out->saved_count);
 }
@@ -226,20 +237,68 @@ static enum err sort_magnitude(struct adapter_file *adapter, struct arena *arena
     return check_numbers(m->magnitude, adapter->folder);
 }
 
-// Adds the module of a factor A, with its B. A factor without its counterpart is refused.
+// A factor without its counterpart is refused.
+static enum err find_b(const struct safetensors_tensor **out, const struct adapter_file *adapter,
+                       struct arena *arena, const char *module)
+{
+    *out =
+        safetensors_find(&adapter->file, text_format(arena, "%s%s.lora_B.weight", prefix, module));
+    if (!*out)
+        return fail(ERR_INPUT, "%s: %s has lora_A but no lora_B", adapter->folder, module);
+    return check_numbers(*out, adapter->folder);
+}
+
+// Adds a module for each expert of a stack.
+static enum err sort_stack(struct adapter_file *adapter, struct arena *arena,
+                           const struct adapter_stack *found, struct text module,
+                           const struct safetensors_tensor *a)
+{
+    const char *name = text_copy(arena, module);
+    int64_t rank = adapter->config.rank;
+    const struct safetensors_tensor *b;
+    TRY(check_numbers(a, adapter->folder));
+    TRY(find_b(&b, adapter, arena, name));
+    bool good = a->rank == 2 && b->rank == 2 && a->shape[0] == b->shape[1] && a->shape[0] > 0 &&
+                a->shape[0] % rank == 0 && a->shape[0] / rank <= MOST_EXPERTS && a->shape[1] > 0 &&
+                b->shape[0] > 0 && b->shape[0] % adapter_stack_linears(found) == 0;
+    if (!good)
+        return fail(ERR_INPUT,
+                    "%s: %s: lora_A is %s and lora_B is %s; of up to %d experts with r = %lld they "
+                    "must be [experts · r, in] and [out, r · experts]",
+                    adapter->folder, name, safetensors_shape(arena, a->rank, a->shape),
+                    safetensors_shape(arena, b->rank, b->shape), MOST_EXPERTS, (long long)rank);
+    struct adapter_stack *stack = ARENA_NEW(arena, struct adapter_stack, 1);
+    *stack = *found;
+    stack->experts = a->shape[0] / rank;
+    stack->rank = rank;
+    stack->in = a->shape[1];
+    stack->out = b->shape[0];
+    for (int64_t i = 0; i < stack->experts; i++)
+        adapter->modules[adapter->module_count++] = (struct adapter_file_module){
+            .name = text_format(arena, "%s.%lld.%s", stack->experts_path, (long long)i,
+                                stack->parameter),
+            .in = stack->in,
+            .out = stack->out,
+            .a = a,
+            .b = b,
+            .stack = stack,
+            .expert = i,
+        };
+    return OK;
+}
+
+// Adds the module of a factor A, with its B.
 static enum err sort_factors(struct adapter_file *adapter, struct arena *arena, struct text module,
                              const struct safetensors_tensor *a)
 {
+    struct adapter_stack stack;
+    if (adapter_stack_module(&stack, arena, module, &adapter->config.parameters))
+        return sort_stack(adapter, arena, &stack, module, a);
     struct adapter_file_module *m = &adapter->modules[adapter->module_count];
     int64_t rank = adapter->config.rank;
-    m->name = text_copy(arena, module);
-    m->a = a;
-    m->b =
-        safetensors_find(&adapter->file, text_format(arena, "%s%s.lora_B.weight", prefix, m->name));
-    if (!m->b)
-        return fail(ERR_INPUT, "%s: %s has lora_A but no lora_B", adapter->folder, m->name);
+    *m = (struct adapter_file_module){ .name = text_copy(arena, module), .a = a };
     TRY(check_numbers(m->a, adapter->folder));
-    TRY(check_numbers(m->b, adapter->folder));
+    TRY(find_b(&m->b, adapter, arena, m->name));
     if (a->rank != 2 || m->b->rank != 2 || a->shape[0] != rank || m->b->shape[1] != rank)
         return fail(ERR_INPUT,
                     "%s: %s: lora_A is %s and lora_B is %s; with r = %lld they must be [r, in] and "
@@ -285,10 +344,24 @@ static enum err sort_tensor(struct adapter_file *adapter, struct arena *arena,
     return OK;
 }
 
+// A stack is a module for each of its experts.
+static size_t most_modules(const struct adapter_file *adapter)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < adapter->file.count; i++) {
+        const struct safetensors_tensor *t = &adapter->file.tensors[i];
+        bool may_be_stack = adapter->config.parameters.count && t->rank == 2 &&
+                            text_ends(text_of(t->name), ".lora_A.weight");
+        int64_t experts = may_be_stack ? t->shape[0] / adapter->config.rank : 1;
+        count += (size_t)(experts < 1 ? 1 : experts > MOST_EXPERTS ? MOST_EXPERTS : experts);
+    }
+    return count;
+}
+
 enum err adapter_file_sort(struct adapter_file *adapter, struct arena *arena)
 {
     const struct safetensors *file = &adapter->file;
-    adapter->modules = ARENA_NEW(arena, struct adapter_file_module, file->count + 1);
+    adapter->modules = ARENA_NEW(arena, struct adapter_file_module, most_modules(adapter));
     adapter->saved = ARENA_NEW(arena, struct adapter_file_saved, file->count + 1);
     adapter->module_count = adapter->saved_count = 0;
     for (size_t i = 0; i < file->count; i++)
@@ -296,8 +369,34 @@ enum err adapter_file_sort(struct adapter_file *adapter, struct arena *arena)
     if (!adapter->module_count && !adapter->saved_count)
         return fail(ERR_INPUT, "%s: the adapter is empty", adapter->folder);
     qsort(adapter->modules, adapter->module_count, sizeof *adapter->modules, by_module);
+    for (size_t i = 1; i < adapter->module_count; i++) // an expert's own factors, and in a stack
+        if (!by_module(&adapter->modules[i - 1], &adapter->modules[i]))
+            return fail(ERR_INPUT, "%s: adapts %s twice", adapter->folder,
+                        adapter->modules[i].name);
     qsort(adapter->saved, adapter->saved_count, sizeof *adapter->saved, by_saved);
     return OK;
+}
+
+static float *factor(struct arena *arena, const struct adapter_file_module *m, bool is_b)
+{
+    const struct safetensors_tensor *t = is_b ? m->b : m->a;
+    int64_t count = safetensors_elements(t) / (m->stack ? m->stack->experts : 1);
+    float *values = ARENA_NEW(arena, float, count);
+    if (m->stack)
+        (is_b ? adapter_stack_read_b : adapter_stack_read_a)(values, m->stack, m->expert, t);
+    else
+        storage_read(values, t->type, t->at, (size_t)count);
+    return values;
+}
+
+float *adapter_file_a(struct arena *arena, const struct adapter_file_module *module)
+{
+    return factor(arena, module, false);
+}
+
+float *adapter_file_b(struct arena *arena, const struct adapter_file_module *module)
+{
+    return factor(arena, module, true);
 }
 
 enum err adapter_file_open(struct adapter_file *out, struct arena *arena, const char *folder)

@@ -12,23 +12,26 @@
 //     adapter_file_release(&adapter);
 //
 // With DoRA there is a vector of magnitudes beside the factors: row j of W + scale · B A is brought
-// to the length m_j. Other features that change the computation (ranks that differ by layer, and so
-// on) are refused by their name in the config; keys that only say how the adapter was made are
-// ignored.
+// to the length m_j. Experts that a model holds as one tensor share a pair of factors
+// (files/adapter_stack.h); read, they are a module for each expert. Other features that change the
+// computation (ranks that differ by layer, and so on) are refused by their name in the config; keys
+// that only say how the adapter was made are ignored.
 
 #pragma once
 
+#include "train/files/adapter_stack.h"
 #include "train/files/safetensors.h"
 
 struct adapter_file_config {
     const char *base; // base_model_name_or_path; NULL: unknown
     int64_t rank;
     double alpha, dropout;
-    bool rank_stabilized;       // rsLoRA: scale alpha / √rank instead of alpha / rank
-    bool has_magnitudes;        // DoRA: each output has the length that the file says
-    const char **targets;       // "q_proj", …; as in the file
-    size_t target_count;        // 0: the file has a regular expression instead
-    const char **saved_modules; // "lm_head"
+    bool rank_stabilized; // rsLoRA: scale alpha / √rank instead of alpha / rank
+    bool has_magnitudes;  // DoRA: each output has the length that the file says
+    const char **targets; // "q_proj", …; as in the file
+    size_t target_count;  // 0: the file has a regular expression instead
+    struct adapter_stack_targets parameters; // of stacked experts
+    const char **saved_modules;              // "lm_head"
     size_t saved_count;
 };
 
@@ -39,9 +42,15 @@ double adapter_file_scale(const struct adapter_file_config *config);
 struct adapter_file_module {
     const char *name; // of the linear in the base model: "model.layers.0.self_attn.q_proj"
     int64_t in, out;
-    const struct safetensors_tensor *a, *b;     // (rank, in), (out, rank)
+    const struct safetensors_tensor *a, *b;     // (rank, in), (out, rank); of a stack those of all
     const struct safetensors_tensor *magnitude; // (out), of DoRA; NULL: none
+    const struct adapter_stack *stack;          // of experts; NULL: by itself
+    int64_t expert;                             // of the stack
 };
+
+// The values of its factors: (rank, in) and (out, rank).
+float *adapter_file_a(struct arena *arena, const struct adapter_file_module *module);
+float *adapter_file_b(struct arena *arena, const struct adapter_file_module *module);
 
 struct adapter_file_saved {
     const char *name; // in the base model: "lm_head.weight"
@@ -74,7 +83,7 @@ enum err adapter_file_sort(struct adapter_file *adapter, struct arena *arena);
 // --- writing -----------------------------------------------------------------
 
 struct adapter_file_factors {
-    const char *name; // as in struct adapter_file_module
+    const char *name; // as in struct adapter_file_module, of an expert "….experts.7.down_proj"
     int64_t in, out;
     const float *a, *b;
     const float *magnitude; // NULL unless the config has magnitudes
@@ -92,7 +101,8 @@ struct adapter_file_content {
     size_t factor_count;
     const struct adapter_file_whole *whole;
     size_t whole_count;
-    enum storage type; // of all numbers in the file; F32 is lossless
+    enum storage type;       // of all numbers in the file; F32 is lossless
+    int64_t stacked_experts; // the model holds the matrices of so many as one tensor; 0: each apart
 };
 
 // Into an existing folder. Targets and saved modules are taken from the content.

@@ -23,15 +23,22 @@ struct architecture {
         const char *ours, *theirs;
     } spellings[ARCHITECTURE_SPELLINGS]; // of weights that others spell otherwise
     enum activation activation;
-    double norm_offset;              // norms multiply by this + their weight
-    bool scales_embedding;           // by the root of the width
-    double score_size;               // q · k is divided by its root; 0: the size of a head
+    struct swiglu swiglu;  // of an activation with SiLU; 0: slope 1, the usual one
+    double norm_offset;    // norms multiply by this + their weight
+    bool scales_embedding; // by the root of the width
+    bool has_multipliers;  // of embedding, scores, what layers add, and logits, in config.json
+    double score_size;     // q · k is divided by its root; 0: the size of a head
     double attention_cap, logit_cap; // usual soft caps; 0: none
     double theta, local_theta; // usual ones of RoPE, local in layers with a window; 0: 10000, none
     bool spreads_windows;      // layers without a window are one in so many, not the first ones
     int64_t unrotated_every;   // one layer in so many rotates nothing; 0: all rotate
+    bool has_sinks;            // of attention, a weight per head
+    bool has_biases;           // on o, the router and the experts too
     bool has_experts;
-    bool normalises_experts; // always: the weights of a token's experts add up to 1
+    bool stacks_experts; // files hold the matrices of all experts as one tensor, often in MXFP4,
+                         // which is then their form in QLoRA
+    const char *expert_count; // its key in config.json; NULL: num_experts
+    bool normalises_experts;  // always: the weights of a token's experts add up to 1
 };
 
 const struct architecture *architecture_find(struct text type);        // NULL: the engine has none

@@ -34,6 +34,15 @@ const char *weights_module(struct arena *arena, const struct weights_slot *slot)
     return arena_copy(arena, slot->file_name, strlen(slot->file_name) - strlen(".weight"));
 }
 
+struct stacked weights_stacked(const struct weights_slot *slot)
+{
+    return (struct stacked){ .experts = slot->stacked,
+                             .rows = slot->shape[0],
+                             .columns = slot->shape[1],
+                             .alternates = !strcmp(slot->part, "expert_gate_up"),
+                             .expert = slot->expert };
+}
+
 struct list {
     struct arena *arena;
     struct weights_slot *slots;
@@ -68,6 +77,14 @@ static void add_of_layer(struct list *list, const struct model *model, const cha
         part, layer, rows, columns);
     list->slots[list->count - 1].bias = bias;
     list->slots[list->count - 1].expert = expert;
+    if (expert >= 0 && architecture_of(model)->stacks_experts)
+        list->slots[list->count - 1].stacked = model->experts;
+}
+
+static void add_sinks(struct list *list, const struct model *model, int64_t layer)
+{
+    add(list, text_format(list->arena, "layers.%lld.sinks", (long long)layer),
+        weights_path(list->arena, model, "sinks", layer, -1), "sinks", layer, model->heads, 0);
 }
 
 static void add_layer(struct list *list, const struct model *model, int64_t layer)
@@ -78,19 +95,22 @@ static void add_layer(struct list *list, const struct model *model, int64_t laye
     size_t norm_count = model_norms(model, norms);
     for (size_t i = 0; i < norm_count; i++)
         add_of_layer(list, model, norms[i].name, layer, -1, norms[i].size, 0, false);
+    if (model->attention_sinks)
+        add_sinks(list, model, layer);
     for (size_t i = 0; i < linear_count; i++) {
         const struct model_linear *l = &linears[i];
-        bool routed = l->role == MODEL_EXPERT;
-        for (int64_t j = 0; j < l->count; j++)
-            add_of_layer(list, model, l->name, layer, routed ? j : -1, l->out, l->in, false);
-        if (l->bias)
-            add_of_layer(list, model, l->name, layer, -1, l->out, 0, true);
+        for (int64_t j = 0; j < l->count; j++) {
+            int64_t expert = l->role == MODEL_EXPERT ? j : -1;
+            add_of_layer(list, model, l->name, layer, expert, l->out, l->in, false);
+            if (l->bias)
+                add_of_layer(list, model, l->name, layer, expert, l->out, 0, true);
+        }
     }
 }
 
 static size_t most_in_layer(const struct model *model)
 {
-    return MODEL_NORMS + 2 * MODEL_LINEARS + 3 * (size_t)model->experts;
+    return 1 + MODEL_NORMS + 2 * MODEL_LINEARS + 6 * (size_t)model->experts;
 }
 
 enum err weights_list(struct weights_slot **out, size_t *count, struct arena *arena,
@@ -131,9 +151,23 @@ static enum err map_quantized(struct weights *w, struct arena *arena, struct wei
     return OK;
 }
 
+static enum err map_stacked(struct weights *w, struct arena *arena, struct weights_item *item)
+{
+    struct stacked *stacked = ARENA_NEW(arena, struct stacked, 1);
+    *stacked = weights_stacked(&item->slot);
+    TRY(stacked_find(stacked, arena, &w->file, item->slot.file_name));
+    item->stacked = stacked;
+    item->tensor = stacked->tensor;
+    item->slot.type = stacked->scales ? STORAGE_BF16 : stacked->tensor->type;
+    w->quantized |= stacked->scales != NULL;
+    return OK;
+}
+
 static enum err map_item(struct weights *w, struct arena *arena, struct weights_item *item)
 {
     const struct weights_slot *slot = &item->slot;
+    if (slot->stacked)
+        return map_stacked(w, arena, item);
     const struct safetensors_tensor *t = safetensors_find(&w->file, slot->file_name);
     if (!t)
         return fail(ERR_INPUT, "%s: is not in the files, but config.json needs it in shape %s",
@@ -177,14 +211,18 @@ static int by_file_name(const void *a, const void *b)
 // are the rotary frequencies of old files, and the head of models with tied embeddings.
 static enum err refuse_unexpected(const struct weights *w, struct arena *arena)
 {
-    const char **names = ARENA_NEW(arena, const char *, w->count);
-    for (size_t i = 0; i < w->count; i++)
-        names[i] = w->items[i].slot.file_name;
-    qsort(names, w->count, sizeof *names, by_file_name);
+    const char **names = ARENA_NEW(arena, const char *, 2 * w->count);
+    size_t count = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        names[count++] = w->items[i].tensor->name;
+        if (w->items[i].stacked && w->items[i].stacked->scales)
+            names[count++] = w->items[i].stacked->scales->name;
+    }
+    qsort(names, count, sizeof *names, by_file_name);
     for (size_t i = 0; i < w->file.count; i++) {
         const char *name = w->file.tensors[i].name;
         bool tied_head = w->model.tied_embeddings && !strcmp(name, "lm_head.weight");
-        if (!bsearch(&name, names, w->count, sizeof *names, by_file_name) && !tied_head &&
+        if (!bsearch(&name, names, count, sizeof *names, by_file_name) && !tied_head &&
             !nf4_is_part(name) && !text_ends(text_of(name), ".rotary_emb.inv_freq"))
             return fail(ERR_INPUT, "%s: holds %.80s, which a model of this config does not have",
                         w->folder, name);
@@ -253,6 +291,13 @@ enum err weights_check_values(const struct weights *weights, const struct weight
     size_t count = (size_t)weights_elements(&item->slot);
     if (item->nf4) // its scales were checked when it was read
         return OK;
+    if (item->stacked)
+        return stacked_is_finite(item->stacked, values)
+                   ? OK
+                   : fail(ERR_INPUT,
+                          "%s: %s: expert %lld has a value that is no finite number; "
+                          "the file is broken",
+                          weights->folder, item->tensor->name, (long long)item->slot.expert);
     size_t bad = storage_first_not_finite(item->tensor->type, values, count);
     if (bad == count)
         return OK;
@@ -260,10 +305,15 @@ enum err weights_check_values(const struct weights *weights, const struct weight
                 weights->folder, item->slot.file_name, bad);
 }
 
+const char *weights_at(const struct weights_item *item)
+{
+    return item->stacked ? stacked_at(item->stacked) : item->tensor->at;
+}
+
 enum err weights_check_finite(const struct weights *weights)
 {
     for (size_t i = 0; i < weights->count; i++)
-        TRY(weights_check_values(weights, &weights->items[i], weights->items[i].tensor->at));
+        TRY(weights_check_values(weights, &weights->items[i], weights_at(&weights->items[i])));
     return OK;
 }
 
@@ -271,6 +321,10 @@ void weights_read(float *out, const struct weights_item *item, int64_t first, in
 {
     if (item->nf4) {
         nf4_dequantize(out, item->nf4, first, count);
+        return;
+    }
+    if (item->stacked) {
+        stacked_read(out, item->stacked, stacked_at(item->stacked), first, count);
         return;
     }
     const struct safetensors_tensor *t = item->tensor;

@@ -5,22 +5,65 @@
 
 #include "host/folder.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+// The tensor of all experts is declared with the first one's weight.
+static size_t declare_stacked(struct weights_writer *out, struct arena *arena, size_t slot)
+{
+    const struct weights_slot *s = &out->slots[slot], *before = s;
+    int64_t expert, matrix[] = { s->stacked, s->shape[1], s->shape[0] };
+    int64_t bias[] = { s->stacked, s->shape[0] };
+    if (!s->expert)
+        return safetensors_declare(&out->file, stacked_name(arena, s->file_name, &expert), s->type,
+                                   s->rank + 1, s->bias ? bias : matrix);
+    do
+        before--;
+    while (before->expert != s->expert - 1 || before->bias != s->bias ||
+           strcmp(before->part, s->part) != 0);
+    return out->tensors[before - out->slots];
+}
 
 enum err weights_create(struct weights_writer *out, struct arena *arena, const char *folder,
                         const struct weights_slot *slots, size_t count)
 {
+    *out = (struct weights_writer){ .slots = slots, .tensors = ARENA_NEW(arena, size_t, count) };
     safetensors_init(&out->file, arena, folder, "model");
     for (size_t i = 0; i < count; i++)
-        safetensors_declare(&out->file, slots[i].file_name, slots[i].type, slots[i].rank,
-                            slots[i].shape);
+        out->tensors[i] = slots[i].stacked
+                              ? declare_stacked(out, arena, i)
+                              : safetensors_declare(&out->file, slots[i].file_name, slots[i].type,
+                                                    slots[i].rank, slots[i].shape);
     return safetensors_begin(&out->file);
+}
+
+// Rows of the matrix are spread over the file: it is written as a whole.
+static enum err write_stacked(struct weights_writer *out, size_t slot, const float *values,
+                              int64_t count)
+{
+    const struct weights_slot *s = &out->slots[slot];
+    struct stacked place = weights_stacked(s);
+    int64_t all = weights_elements(s);
+    if (!out->filled)
+        out->stacked = realloc(out->stacked, 2 * (size_t)all * sizeof *out->stacked);
+    if (!out->stacked)
+        return fail(ERR_UNAVAILABLE, "out of memory; cannot write %s", s->file_name);
+    memcpy(out->stacked + out->filled, values, (size_t)count * sizeof *values);
+    out->filled += count;
+    if (out->filled < all)
+        return OK;
+    out->filled = 0;
+    stacked_arrange(out->stacked + all, &place, out->stacked);
+    return safetensors_write_floats(&out->file, out->tensors[slot], s->expert * all,
+                                    out->stacked + all, all);
 }
 
 enum err weights_write(struct weights_writer *out, size_t slot, int64_t first, const float *values,
                        int64_t count)
 {
-    return safetensors_write_floats(&out->file, slot, first, values, count);
+    return out->slots[slot].stacked
+               ? write_stacked(out, slot, values, count)
+               : safetensors_write_floats(&out->file, out->tensors[slot], first, values, count);
 }
 
 enum err weights_finish(struct weights_writer *out)
@@ -31,6 +74,7 @@ enum err weights_finish(struct weights_writer *out)
 void weights_release_writer(struct weights_writer *out)
 {
     safetensors_release_writer(&out->file);
+    free(out->stacked);
     *out = (struct weights_writer){ 0 };
 }
 

@@ -34,6 +34,16 @@ static const struct recorded {
     { "six_pilots_third.json", true, 4480, BATCHING_GROUPED, 8, 4, 20 },
     { "six_pilots_third.json", true, 896, BATCHING_LONGEST, 4, 4, 0 },
     { "six_pilots_third.json", true, 1320, BATCHING_GROUPED, 4, 1, 0 },
+    { "six_pilots_fourth.json", false, 6400, BATCHING_LONGEST, 8, 1, 0 },
+    { "six_pilots_fourth.json", false, 3904, BATCHING_GROUPED, 8, 4, 20 },
+    { "six_pilots_fourth.json", false, 1680, BATCHING_LONGEST, 8, 1, 0 },
+    { "six_pilots_fourth.json", true, 4480, BATCHING_GROUPED, 8, 4, 20 },
+    { "six_pilots_fourth.json", true, 896, BATCHING_LONGEST, 4, 4, 0 },
+    { "six_pilots_fourth.json", true, 1320, BATCHING_GROUPED, 4, 1, 0 },
+    { "six_pilots_fifth.json", true, 1136, BATCHING_LONGEST, 4, 4, 0 },
+    { "six_pilots_fifth.json", true, 1336, BATCHING_GROUPED, 4, 1, 0 },
+    { "six_pilots_fifth.json", false, 2120, BATCHING_LONGEST, 8, 1, 0 },
+    { "six_pilots_fifth.json", true, 4672, BATCHING_GROUPED, 8, 4, 20 },
 };
 enum { RUNS = sizeof recorded / sizeof *recorded, STEPS = 1000 };
 

@@ -54,6 +54,26 @@ TEST(search_results_all_fit_and_come_in_order)
     }
 }
 
+TEST(search_leaves_out_numbers_of_gpus_that_no_offer_joins)
+{
+    struct world w;
+    open_world(&w, "llama-3.1-8b", "hf-peft", RECIPE_LORA);
+    struct search search = run(&w.space);
+    for (size_t i = 0; i < search.count; i++) {
+        const struct search_result *r = &search.best[i];
+        CHECK(!price_find(&test_arena, w.space.catalog, r->gpu, (double)r->gpus).unconnected);
+    }
+    CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "gh200")); // rented one by one
+    search = run(&w.space);
+    CHECK(search.count == 1 && search.best[0].gpus == 1);
+    w.space.gpus = 4; // asked for
+    CHECK(run(&w.space).count == 1);
+    w.space.gpus = 0;
+    CHECK(!catalog_model(&w.space.model, w.space.catalog, "llama-3.1-70b"));
+    search = run(&w.space); // more than one holds: several are better than no answer
+    CHECK(search.count > 0 && search.best[0].gpus > 1);
+}
+
 TEST(search_pareto_set_holds_exactly_what_nothing_beats)
 {
     struct world w;

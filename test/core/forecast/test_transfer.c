@@ -163,7 +163,7 @@ TEST(transfer_of_a_pilot_whose_log_contradicts_itself_counts_as_much_as_the_prio
     const struct plan *after = plan_with(one_gpu, pilot);
     double share = after->forecast.tokens_per_s.mid / before->forecast.tokens_per_s.mid;
     CHECK(share > 0.85 && share < 0.95);
-    CHECK(after->efficiency.log_spread > 0.1);
+    CHECK(after->efficiency.log_spread > 0.7 * before->efficiency.log_spread);
     bool warned = false;
     for (size_t i = 0; i < after->advice.count; i++)
         warned |= !strcmp(after->advice.items[i].code, "pilot_doubtful") &&
@@ -357,7 +357,7 @@ TEST(transfer_to_eight_gpus_scales_by_the_communication_model)
 TEST(transfer_uncertainty_grows_with_the_distance)
 {
     const struct plan *before = planning_make(one_gpu);
-    struct pilot *pilot = pilot_of(before, 8000, 0.004);
+    struct pilot *pilot = pilot_of(before, 0.9 * before->forecast.tokens_per_s.mid, 0.004);
     double same = plan_with(one_gpu, pilot)->efficiency.log_spread;
     static const char *const near[] = {
         JOB("\"context\":3072,\"gpus\":1,\"batching\":\"packed\""),
@@ -620,6 +620,7 @@ TEST(transfer_of_a_pilot_that_contradicts_its_stack_spans_both_and_warns)
     for (size_t i = 0; i < after->advice.count; i++)
         warned |= !strcmp(after->advice.items[i].code, "pilot_contradicts");
     CHECK(warned);
+    CHECK(strstr(plan_pilot_words(after, &test_arena), ": it contradicts what its stack reaches"));
     CHECK(after->forecast.tokens_per_s.low < pilot->tokens_per_s.mean);
     CHECK(after->forecast.tokens_per_s.high > 0.95 * expected);
     pilot = pilot_of(before, expected * exp(-2 * spread), 0.004);

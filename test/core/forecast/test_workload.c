@@ -241,6 +241,31 @@ TEST(workload_counts_new_widths_by_steps_and_reads_them_back_from_its_document)
     CHECK(one.distinct_widths < 14);
 }
 
+TEST(workload_of_a_given_micro_batch_is_simulated_at_its_own_size)
+{
+    struct lengths lengths = { .arena = &test_arena };
+    for (int i = 0; i < 4000; i++)
+        lengths_add(&lengths, 50 + (i * 7919) % 700, 1);
+    for (double rows = 3; rows <= 300; rows *= 2) { // none a power of two
+        struct workload_rule rule = rule_of(1, BATCHING_LONGEST);
+        rule.micro_batch = rows;
+        CHECK(!workload_measure(&rule, &test_arena, &lengths, "hf", 1));
+        const struct packing_trainer *trainer;
+        struct packing epoch;
+        struct packing_setup setup = { .window = (int64_t)rule.context,
+                                       .micro_batch = (int64_t)rows,
+                                       .seed = 1 };
+        CHECK(!packing_trainer_find(&trainer, "hf", NULL));
+        struct packing_rule packing = packing_rule(trainer, BATCHING_LONGEST);
+        CHECK(!packing_plan(&epoch, &test_arena, &lengths, &packing, &setup));
+        struct workload work;
+        workload_make(&work, &rule, rows, 1, rows); // at 12 rows it met the widths of 16 before
+        double more = work.distinct_widths - (double)epoch.sums.distinct_widths;
+        CHECK(more >= 0 && more <= 1); // the short last batch, whose kernels are its own
+        CHECK_NEAR(work.processed_tokens / (double)epoch.sums.processed_tokens, 1, 1e-9);
+    }
+}
+
 TEST(workload_of_unknown_lengths_meets_widths_as_equally_likely_ones)
 {
     struct workload_rule rule = rule_of(1e7, BATCHING_LONGEST);

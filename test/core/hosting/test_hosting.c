@@ -240,6 +240,28 @@ TEST(hosting_time_on_the_plans_own_gpus_is_the_plans)
     CHECK_NEAR(row->run_hours.high, wall->high, 0.03);
 }
 
+TEST(hosting_of_a_card_without_a_known_node_has_the_links_of_the_plan)
+{
+    const struct catalog *catalog = &planning_data()->catalog;
+    struct offers offers;
+    int checked = 0;
+    offers_of_catalog(&offers, &test_arena, catalog);
+    for (size_t i = 0; i < offers.count; i++) {
+        const struct gpu *gpu;
+        bool networked;
+        if (catalog_gpu(&gpu, catalog, offers.rows[i].offer.gpu) || catalog_node_of(catalog, gpu) ||
+            catalog_offer_node(catalog, &offers.rows[i].offer))
+            continue;
+        struct node node = hosting_node(catalog, gpu, &offers.rows[i], &networked);
+        struct links theirs = network_links(gpu, &node), ours = network_links(gpu, NULL);
+        test_check(theirs.node_bytes_per_s == ours.node_bytes_per_s &&
+                       theirs.pair_bytes_per_s == ours.pair_bytes_per_s,
+                   "the same links", offers.rows[i].offer.instance, 0);
+        checked++;
+    }
+    CHECK(checked > 20);
+}
+
 TEST(hosting_bills_two_nodes_for_twelve_gpus)
 {
     struct asked *a = ask(usual);

@@ -92,6 +92,20 @@ TEST(history_of_the_same_configuration_takes_the_rate_but_not_the_hours)
     CHECK(run.tokens_per_second.mid == 1000 && isnan(run.gpu_hours.mid));
 }
 
+// A run of the engine on a laptop, with the name of a plan for H100s, once slowed later plans.
+TEST(history_of_a_run_elsewhere_has_no_forecast_of_its_plan)
+{
+    struct history_entry run =
+        read_text("{\"kind\":\"run\",\"tokens_per_second\":12,\"wall_hours\":9,"
+                  "\"configuration\":{\"model\":\"m\",\"gpu\":\"cpu\",\"gpus\":1}}");
+    struct history_entry plan = read_text(plan_text);
+    history_answer(&run, &plan, true);
+    CHECK(!strcmp(run.plan, plan.uid) && !strcmp(run.method, "lora"));
+    CHECK(isnan(run.roofline_tokens_per_second) && isnan(run.tokens_per_second.mid) &&
+          isnan(run.wall_hours.mid));
+    CHECK(!strcmp(history_lacks(&run), "it ran on a CPU"));
+}
+
 TEST(history_refuses_documents_of_other_programs)
 {
     static const char *const bad[] = {
@@ -188,16 +202,4 @@ TEST(history_coverage_counts_what_lay_inside_by_stack_and_gpu)
     struct history_coverage none = history_coverage(&test_arena, entries, 4, "unsloth", NULL);
     CHECK(none.gpu_hours.n == 0 && none.tokens_per_second.n == 0);
     CHECK(history_coverage(&test_arena, entries, 4, "hf-peft", "h100-sxm").gpu_hours.n == 3);
-}
-
-TEST(history_teaches_by_the_newest_measurement_of_each_configuration)
-{
-    struct history_entry entries[3] = { ended(880, 2), ended(990, 2), ended(1100, 2) };
-    for (int i = 0; i < 3; i++)
-        entries[i].key = "the same";
-    entries[2].key = "another";
-    CHECK(history_teaches(entries, 0) && !history_teaches(entries, 1) &&
-          history_teaches(entries, 2));
-    entries[2].roofline_tokens_per_second = NAN;
-    CHECK(!history_teaches(entries, 2));
 }

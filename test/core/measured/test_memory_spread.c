@@ -24,9 +24,28 @@ TEST(memory_verdicts_of_shipped_runs_are_mostly_right)
     CHECK(fits.surely_wrong <= 2); // HFB-002 and HFB-010, which name neither rank nor targets
 }
 
+// As many fit as should, within what chance leaves: a sum of runs with probabilities p has the
+// variance Σ p(1 − p).
+TEST(memory_probabilities_of_shipped_runs_are_those_with_which_they_fitted)
+{
+    struct knowledge k = knowledge_open();
+    size_t count;
+    struct validate_row *rows = validate_shipped(&k, &count);
+    struct validate_likely groups[VALIDATE_LIKELIES];
+    validate_likely(groups, rows, count);
+    for (int i = 0; i < VALIDATE_LIKELIES; i++) {
+        double variance = 0;
+        for (size_t r = 0; r < count; r++)
+            if (rows[r].judged && rows[r].fit_probability >= groups[i].from &&
+                rows[r].fit_probability < groups[i].to)
+                variance += rows[r].fit_probability * (1 - rows[r].fit_probability);
+        CHECK(fabs((double)groups[i].fitted - groups[i].expected) <= 2.5 * sqrt(variance) + 0.5);
+    }
+}
+
 // ln(measured/planned) of the runs of a stack; one that ran out of memory counts with what it
-// needed at least. All stacks where name is NULL. Mixtures of experts have a spread of their own;
-// our engine plans its memory itself.
+// needed at least. All stacks where name is NULL. Mixtures of experts have a spread of their own
+// (below); our engine plans its memory itself.
 static size_t log_ratios(double *out, const struct validate_row *rows, size_t count,
                          const char *name, bool quantized)
 {
@@ -77,4 +96,25 @@ TEST(memory_spread_of_a_stack_is_that_of_its_measured_runs)
                                    quantized ? "quantized" : "", spread, wanted),
                        __FILE__, __LINE__);
         }
+}
+
+TEST(memory_spread_of_mixtures_is_that_of_their_measured_runs)
+{
+    struct knowledge k = knowledge_open();
+    size_t count, n = 0;
+    struct validate_row *rows = validate_shipped(&k, &count);
+    double *sizes = ARENA_NEW(&test_arena, double, count), spread = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct setup *setup = rows[i].setup;
+        if (!setup || !setup->model->experts || !(rows[i].memory_bytes.error > 0) ||
+            text_is(run_source(rows[i].run), "gpuhours")) // the plan was counted on our own
+            continue;
+        struct memory memory;
+        CHECK(!estimate_memory(&memory, &test_arena, setup));
+        spread = spread > 0 ? fmin(spread, memory.spread) : memory.spread;
+        sizes[n++] = log(rows[i].memory_bytes.error);
+    }
+    stats_sort(sizes, n);
+    double measured = stats_quantile(sizes, n, 0.9);
+    CHECK(n >= 50 && spread >= measured && spread < measured + 0.1);
 }

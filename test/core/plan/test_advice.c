@@ -41,6 +41,8 @@ static const struct {
       "\"stack\":\"hf-peft\",\"adapter_dtype\":\"bf16\"" },
     { "engine_lacks_experts", "\"stack\":\"native\",\"model\":\"deepseek-v2-lite\"",
       "\"stack\":\"native\",\"model\":\"qwen3-30b-a3b\"" },
+    { "engine_lacks_objective", "\"stack\":\"native\",\"objective\":\"dpo\",\"method\":\"full\"",
+      "\"stack\":\"native\",\"objective\":\"dpo\"" },
     { "qlora_where_lora_fits", "\"method\":\"qlora\",\"packing\":\"on\",\"gpu\":\"h200\"",
       "\"method\":\"lora\",\"gpu\":\"h200\"" },
     { "full_under_pressure", "\"method\":\"full\",\"gpu\":\"rtx-4090\",\"gpus\":1",
@@ -64,6 +66,8 @@ static const struct {
     { "unmeasured_stack", "\"stack\":\"litgpt\"", "\"stack\":\"nemo\"" },
     { "unmeasured_configuration", "\"gpu\":\"gaudi3\"", "\"gpu\":\"h200\"" },
     { "stale_prices", "\"gpu\":\"h100\",\"gpus\":8", "\"price\":2" },
+    { "idle_gpus", "\"gpu\":\"gb200\",\"gpus\":1", "\"gpu\":\"gb200\",\"gpus\":4" },
+    { "unconnected_gpus", "\"gpu\":\"gh200\",\"gpus\":4", "\"gpu\":\"gh200\",\"gpus\":1" },
 };
 
 static const struct plan *plan_with(const char *members)

@@ -423,6 +423,28 @@ TEST(plan_of_long_rows_is_spread_by_context_parallelism)
     CHECK(plan->fits && plan->chosen.layout.context >= 16);
 }
 
+TEST(plan_of_very_long_rows_takes_fewer_of_them_a_step)
+{
+    static const struct {
+        const char *members;
+        double global_batch;
+    } cases[] = {
+        { "\"context\":65536", 64 },
+        { "\"context\":131072", 32 },
+        { "\"context\":1048576", 4 },
+        { "\"context\":131072,\"packing\":\"off\",\"examples\":10000", 64 }, // of 1,000 tokens
+        { "\"context\":131072,\"global_batch\":64", 64 },                    // as asked for
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct plan *plan =
+            planning_make(request_of("llama-3.1-8b", text_format(&test_arena,
+                                                                 "%s,\"search\":false,\"gpus\":32,"
+                                                                 "\"gpu\":\"h200\"",
+                                                                 cases[i].members)));
+        CHECK_NEAR(plan->chosen.workload.global_batch, cases[i].global_batch, 1e-9);
+    }
+}
+
 TEST(plan_without_a_gpu_offers_only_what_can_be_rented)
 {
     static const char *const cases[] = { "\"gpus\":8", "\"method\":\"full\"", "\"gpu\":\"a100\"",
@@ -487,7 +509,7 @@ TEST(plan_takes_no_more_gpus_than_the_goal_needs)
                            r->gpu_hours > plan->chosen.gpu_hours,
                        "no fewer GPUs that surely fit take fewer GPU hours", cases[i][0], 0);
         }
-        CHECK(plan->chosen.stable);
+        CHECK(plan->chosen.stable || i == 0); // no offer joins more than eight RTX 4090
     }
 }
 
@@ -502,7 +524,7 @@ TEST(plan_within_a_deadline_shows_a_median_within_it)
                                       deadlines[i]));
         bool found = false;
         for (size_t k = 0; k < plan->alternative_count; k++)
-            if (!strcmp(plan->alternatives[k].why, "smallest in time")) {
+            if (!strcmp(plan->alternatives[k].why, "cheapest in time")) {
                 found = true;
                 CHECK(plan->alternatives[k].result.wall_hours * 3600 <= plan->request->deadline);
             }
@@ -511,6 +533,18 @@ TEST(plan_within_a_deadline_shows_a_median_within_it)
             &test_arena, "{\"model\":\"llama-3.1-8b\",\"tokens\":2e8,\"deadline\":\"%s\"}",
             deadlines[i]));
         CHECK(plan->meets_deadline);
+    }
+}
+
+TEST(plan_within_a_deadline_is_the_cheapest_where_the_gpu_is_open)
+{
+    const struct plan *plan = planning_make("{\"model\":\"llama-3.1-8b\",\"tokens\":1e9,"
+                                            "\"method\":\"full\",\"deadline\":\"12h\"}");
+    CHECK(plan->meets_deadline && plan->chosen.stable);
+    for (size_t i = 0; i < plan->alternative_count; i++) {
+        const struct search_result *r = &plan->alternatives[i].result;
+        bool in_time = r->stable && r->wall_hours * 1.6 <= 12 && r->recipe.method == RECIPE_FULL;
+        CHECK(!in_time || !(r->cost_usd < 0.99 * plan->chosen.cost_usd));
     }
 }
 

@@ -93,8 +93,10 @@ static void check_document(const struct plan *plan, const char *json)
 static bool is_same(const struct hosting_group *group, const struct search_result *r)
 {
     const struct search_result *own = &group->result;
-    bool links = r->gpus == 1 || (group->node.link_bytes_per_s == r->node.link_bytes_per_s &&
-                                  r->gpus <= group->node.gpus && r->gpus <= r->node.gpus);
+    struct links theirs = network_links(group->gpu, &group->node),
+                 ours = network_links(r->gpu, r->node.gpus > 0 ? &r->node : NULL);
+    bool links = r->gpus == 1 || (theirs.node_bytes_per_s == ours.node_bytes_per_s &&
+                                  (double)r->gpus <= fmin(theirs.node_gpus, ours.node_gpus));
     return group->fits && group->gpus == r->gpus && links &&
            own->workload.micro_batch == r->workload.micro_batch &&
            own->recipe.checkpointing == r->recipe.checkpointing &&

@@ -220,6 +220,36 @@ TEST(compute_waits_for_the_slowest_of_more_gpus)
     CHECK_NEAR(of_64.step_seconds / of_512.step_seconds, 0.92, 0.03);
 }
 
+// NVIDIA's guide to CUDA graphs, Llama-2-70B LoRA in fp8 on B200: steps without them over steps
+// with.
+TEST(compute_cuda_graphs_are_worth_what_nvidia_publishes_for_64_and_768_gpus)
+{
+    static const struct {
+        int64_t data;
+        double times;
+    } cases[] = { { 8, 1.2 }, { 96, 2.7 } };
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-2-70b", "nemo", 1, 8192);
+    setup.gpu = card(&k, "b200-sxm");
+    setup.recipe.targets = "attention";
+    setup.recipe.precision = RECIPE_FP8;
+    setup.layout.context = 8;
+    struct stack without = *setup.stack;
+    without.cuda_graphs = false;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setup.layout.data = cases[i].data;
+        struct setup other = setup;
+        other.stack = &without;
+        CHECK_NEAR(knowledge_estimate(&other).timing.step_seconds /
+                       knowledge_estimate(&setup).timing.step_seconds,
+                   cases[i].times, 0.1);
+    }
+    setup.layout.data = setup.layout.context = 1; // one host waits for no other
+    double alone = knowledge_estimate(&setup).timing.step_seconds;
+    setup.stack = &without;
+    CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, alone, 1e-12);
+}
+
 TEST(compute_on_cdna_3_hides_a_fifth_of_what_runs_beside_it)
 {
     // MLPerf 5.0, Llama-2-70B LoRA in fp8 on MI300X (MangoBoost), steps of its logs: 0.92 of the

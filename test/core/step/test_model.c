@@ -206,6 +206,30 @@ static void check_refused(const char *json, const char *sentence)
     CHECK(!strcmp(error_text(), sentence));
 }
 
+// Folders of Llama models all once had the name "llama", and a ledger took them for one model.
+TEST(model_read_config_names_a_model_by_its_folder_where_the_file_does_not)
+{
+    static const char *const shape =
+        "\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+        "\"num_attention_heads\":4,\"intermediate_size\":128,\"vocab_size\":256}";
+    static const struct {
+        const char *path, *own, *name;
+    } cases[] = {
+        { "/models/Llama-3.1-8B/config.json", "", "Llama-3.1-8B" },
+        { "Llama-3.1-8B//config.json", "", "Llama-3.1-8B" },
+        { "shapes/small.json", "", "small" },
+        { "config.json", "", "llama" },
+        { "../config.json", "", "llama" },
+        { "/models/mine/config.json", "\"_name_or_path\":\"org/name\",", "org/name" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model model;
+        const char *json = text_format(&test_arena, "{%s%s", cases[i].own, shape);
+        CHECK(!model_read_config(&model, &test_arena, text_of(json), cases[i].path));
+        CHECK(!strcmp(model.name, cases[i].name));
+    }
+}
+
 TEST(model_read_config_refuses_bad_shapes_with_a_sentence)
 {
     check_refused("[]", "config.json: is a list, must be an object");

@@ -192,6 +192,19 @@ TEST(network_offloaded_optimizer_shares_the_host_with_its_other_gpus)
     CHECK_NEAR(timed(&setup).offload, weights / 8 * 4 / 25e9 + weights * 24 / 26e9, 1e-3);
 }
 
+TEST(network_copies_offloaded_activations_of_our_engine_out_and_in_beside_computation)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "native", 1, 1024);
+    double before = timed(&setup).per_layer;
+    setup.layout.offload_activations = true;
+    // Of all layers but two: 4 widths, qkv and attention, 3 inner ones and the columns of 7
+    // adapters in bf16, statistics in fp32.
+    double kept = 2 * (4 * 4096 + 6144 + 4096 + 3 * 14336 + 4 * 64) + 4 * (32 + 2);
+    CHECK_NEAR(timed(&setup).per_layer - before, 30 * 1024 * kept * 2 / 25e9, 1e-2);
+    CHECK(timed(&setup).hideable >= timed(&setup).per_layer - before);
+}
+
 TEST(network_counts_the_doublings_of_gpus_beyond_a_node)
 {
     struct knowledge k = knowledge_open();

@@ -7,6 +7,7 @@
 #include "host/file.h"
 #include "test/test.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -161,6 +162,79 @@ static struct text random_text(struct rng *rng)
             out_put(&out, "%s", piece);
     }
     return out_view(&out);
+}
+
+// Words are new in one text and met again in others before they are merged; the texts are gone
+// then.
+TEST(texts_counted_together_have_the_tokens_of_each)
+{
+    enum { TEXTS = 300 };
+    for (int i = 0; i < FIXTURES; i++) {
+        struct tokenizer *t = read_fixture(fixtures[i]);
+        struct tokenizer_cache *alone = tokenizer_cache_init(t),
+                               *together = tokenizer_cache_init(t);
+        struct rng rng = rng_seeded(7);
+        int64_t want[TEXTS], got[TEXTS];
+        for (int k = 0; k < TEXTS; k++) {
+            struct text text = random_text(&rng);
+            char *copy = arena_copy(&test_arena, text.at, text.size);
+            want[k] = tokenizer_count(t, alone, text, 0);
+            tokenizer_count_later(t, together, (struct text){ copy, text.size }, 0, &got[k]);
+            memset(copy, 'x', text.size);
+        }
+        tokenizer_count_waiting(t, together);
+        for (int k = 0; k < TEXTS; k++)
+            CHECK(got[k] == want[k]);
+        tokenizer_cache_release(alone);
+        tokenizer_cache_release(together);
+    }
+}
+
+struct counter { // a thread that counts all texts
+    const struct tokenizer *t;
+    struct tokenizer_words *words;
+    const struct text *texts;
+    size_t count;
+    int64_t tokens;
+};
+
+static void *count_texts(void *argument)
+{
+    struct counter *counter = argument;
+    struct tokenizer_cache *cache = tokenizer_cache_init(counter->t);
+    tokenizer_cache_share(cache, counter->words);
+    for (size_t i = 0; i < counter->count; i++)
+        counter->tokens += tokenizer_count(counter->t, cache, counter->texts[i], 0);
+    tokenizer_cache_release(cache);
+    return NULL;
+}
+
+// All threads meet the same new words at the same time, write them and read those of others.
+TEST(threads_that_share_words_count_as_one_alone)
+{
+    enum { THREADS = 4, TEXTS = 300 };
+    struct rng rng = rng_seeded(11);
+    struct text texts[TEXTS];
+    for (int i = 0; i < TEXTS; i++) {
+        struct text text = random_text(&rng);
+        texts[i] = (struct text){ arena_copy(&test_arena, text.at, text.size), text.size };
+    }
+    for (int i = 0; i < FIXTURES; i++) {
+        struct counter alone = { read_fixture(fixtures[i]), NULL, texts, TEXTS, 0 };
+        count_texts(&alone);
+        struct tokenizer_words *words = tokenizer_words_init();
+        struct counter counters[THREADS];
+        pthread_t threads[THREADS];
+        for (int k = 0; k < THREADS; k++) {
+            counters[k] = (struct counter){ alone.t, words, texts, TEXTS, 0 };
+            CHECK(!pthread_create(&threads[k], NULL, count_texts, &counters[k]));
+        }
+        for (int k = 0; k < THREADS; k++) {
+            pthread_join(threads[k], NULL);
+            CHECK(counters[k].tokens == alone.tokens);
+        }
+        tokenizer_words_release(words);
+    }
 }
 
 TEST(scanners_cut_random_texts_as_the_patterns_do)
@@ -456,4 +530,19 @@ TEST(bytes_that_are_not_text_are_tokens_too)
             CHECK(tokens.starts[k] <= tokens.ends[k] && tokens.ends[k] <= sizeof bytes);
         tokenizer_cache_release(cache);
     }
+}
+
+// NFKC writes U+FDFA, three bytes, as four words of 33.
+TEST(tokenizer_tells_the_size_of_a_normalized_text_before_it_takes_the_memory)
+{
+    enum { COUNT = 100000 };
+    struct tokenizer *plain = read_fixture("llama3"), *nfkc = read_fixture("unigram");
+    struct tokenizer_cache *caches[] = { tokenizer_cache_init(plain), tokenizer_cache_init(nfkc) };
+    struct out text = { .arena = &test_arena };
+    for (int i = 0; i < COUNT; i++)
+        out_put(&text, "\xEF\xB7\xBA");
+    CHECK(tokenizer_normal_bytes(plain, caches[0], out_view(&text)) == text.size);
+    CHECK_NEAR(tokenizer_normal_bytes(nfkc, caches[1], out_view(&text)), 33.0 * COUNT, 0.001);
+    tokenizer_cache_release(caches[0]);
+    tokenizer_cache_release(caches[1]);
 }

@@ -288,6 +288,7 @@ TEST(steady_does_not_judge_a_handful_of_steps)
     const double seconds[] = { 9, 1, 1, 1.02, 1, 0.99 };
     struct steady steady = measure(seconds, 6, 1000);
     CHECK(steady.verdict == STEADY_TOO_SHORT && strstr(steady.reason, "5 ordinary reports"));
+    CHECK(strstr(steady.reason, "run it longer"));
     CHECK(steady.warmup_steps == 1 && isnan(steady.tokens_per_s.mid) && isnan(steady.more_steps));
     CHECK(measure(seconds, 0, 0).verdict == STEADY_TOO_SHORT);
     const double zeros[12] = { 0 };

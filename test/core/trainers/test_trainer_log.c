@@ -394,6 +394,49 @@ TEST(trainer_log_counts_the_steps_of_loss_lines_by_the_plans_epoch)
 
 // --- odd lines ---------------------------------------------------------------
 
+// Lines of ranks that are so many steps behind the first one, all of which print at once.
+static struct seen *read_ranks(int steps, const int *behind, int ranks)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    for (int step = 1; step <= steps; step++)
+        for (int rank = -1; rank < ranks; rank++) {
+            int own = rank < 0 ? step : step - behind[rank];
+            const char *line = text_format(&test_arena, "{\"step\": %d, \"loss\": 1.5}\n", own);
+            if (own > 0)
+                trainer_log_feed(log, line, strlen(line), step);
+        }
+    trainer_log_end(log);
+    step_series_finish(&seen->series);
+    return seen;
+}
+
+TEST(trainer_log_measures_the_first_rank_where_others_are_far_behind)
+{
+    const int behind[][3] = { { 20 }, { 3, 20, 33 }, { 33, 20, 3 }, { 40, 40, 40 } };
+    for (int i = 0; i < 4; i++) {
+        const struct seen *seen = read_ranks(100, behind[i], i ? 3 : 1);
+        const struct step_series *series = &seen->series;
+        CHECK(series->last_step == 100 && series->count >= 50 && series->begins <= 4);
+        for (size_t j = 0; j < series->count; j++)
+            CHECK(series->steps[j].count == 1 && series->steps[j].seconds == 1);
+    }
+}
+
+TEST(trainer_log_follows_a_run_that_began_again)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    for (int line = 1; line <= 150; line++) { // a hundred steps, then from step 20 on
+        const char *text = text_format(&test_arena, "{\"step\": %d, \"loss\": 1.5}\n",
+                                       line <= 100 ? line : line - 80);
+        trainer_log_feed(log, text, strlen(text), line);
+    }
+    trainer_log_end(log);
+    CHECK(seen->series.first_step == 21 && seen->series.last_step == 70);
+    CHECK(seen->series.count == 49 && seen->series.begins == 2);
+}
+
 TEST(trainer_log_bounds_lines_without_an_end)
 {
     struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);

@@ -23,6 +23,7 @@ struct pilot_rows {
     int64_t vocabulary;
     int64_t window, micro_batch;
     uint64_t seed;
+    bool pairs; // of answers, as DPO trains on them
     bool quiet;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a rank's share of the data files, checks that all ranks see the same files, and gathers.
 
-#include "cli/train_data.h"
+#include "cli/engine/train_data.h"
 
 #include "base/checksum.h"
 #include "host/source.h"
@@ -19,6 +19,8 @@ struct reading {
 static enum err add_example(void *context, const struct example *example)
 {
     struct reading *r = context;
+    if (example->problem || !example->is_second)
+        loader_drop_half(r->loader);
     if (example->problem)
         return OK;
     for (int64_t i = 0; i < example->tokens; i++)
@@ -47,7 +49,8 @@ static enum err read_unit(struct reading *r, const char *const *words, size_t co
     r->unit = unit && unit->from ? unit : NULL;
     TRY(dataset_read(&r->dataset, words, count, &reading));
     r->read_bytes += reading.read_bytes;
-    return OK;
+    loader_drop_half(r->loader);
+    return r->loader->settings.pairs ? dataset_check_pairs(&reading) : OK;
 }
 
 // Of the sizes, in order: hosts that see other files would train on other rows.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads rows for a pilot, or makes random ones of the right lengths.
 
-#include "cli/pilot_rows.h"
+#include "cli/engine/pilot_rows.h"
 
 #include "base/rng.h"
 #include "core/data/profile.h"
@@ -21,6 +21,8 @@ static enum err add_example(void *context, const struct example *example)
 {
     struct reading *reading = context;
     struct loader *loader = reading->loader;
+    if (example->problem || !example->is_second)
+        loader_drop_half(loader);
     if (example->problem)
         return OK;
     for (int64_t i = 0; i < example->tokens; i++)
@@ -40,6 +42,8 @@ static enum err read_rows(struct loader *out, struct arena *arena, const struct 
     struct dataset dataset;
     struct dataset_options options = rows->data;
     options.trainer = "native";
+    if (rows->pairs)
+        dataset_label_answers(&options);
     if (!rows->folder && options.tokenizer)
         options.model = NULL;
     else if (rows->folder)
@@ -50,7 +54,10 @@ static enum err read_rows(struct loader *out, struct arena *arena, const struct 
         .context = &context, .give = add_example, .wants_ids = true, .quiet = rows->quiet
     };
     enum err err = dataset_read(&dataset, rows->words, rows->count, &reading);
-    return context.is_enough ? OK : err;
+    if (!context.is_enough)
+        TRY(err);
+    loader_drop_half(out);
+    return rows->pairs ? dataset_check_pairs(&reading) : OK;
 }
 
 // Random tokens; the last ones of a document carry loss.
@@ -102,7 +109,10 @@ static enum err make_rows(struct loader *out, struct arena *arena, const struct 
 enum err pilot_rows_load(struct loader *out, struct arena *arena, const struct pilot_rows *rows)
 {
     loader_init(out, arena,
-                &(struct loader_settings){ rows->window, rows->micro_batch, rows->seed, 0 });
+                &(struct loader_settings){ .window = rows->window,
+                                           .micro_batch = rows->micro_batch,
+                                           .seed = rows->seed,
+                                           .pairs = rows->pairs });
     TRY(rows->count ? read_rows(out, arena, rows) : make_rows(out, arena, rows));
     return loader_start(out);
 }

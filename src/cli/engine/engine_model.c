@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the model of --model for the engine: decoder, and weights where there are some.
 
-#include "cli/engine_model.h"
+#include "cli/engine/engine_model.h"
 
 #include "core/step/catalog.h"
 #include "host/file.h"

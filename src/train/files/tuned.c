@@ -2,7 +2,7 @@
 // Reads and writes the file of tuned choices: a line of text, then entries of a fixed size, the
 // latest work first.
 
-#include "train/tuned.h"
+#include "train/files/tuned.h"
 
 #include "base/checksum.h"
 #include "host/file.h"

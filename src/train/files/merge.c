@@ -2,7 +2,7 @@
 // Merges a LoRA adapter into its base: W + scale · B A, row by row, into a new model folder. With
 // DoRA each row then gets the length that the adapter says.
 
-#include "train/merge.h"
+#include "train/files/merge.h"
 
 #include "host/staging.h"
 #include "train/files/adapter_file.h"
@@ -127,7 +127,7 @@ static void set_lengths(float *rows, const float *lengths, int64_t count, int64_
     }
 }
 
-static float *load_factor(struct arena *arena, const struct safetensors_tensor *t)
+static float *load_values(struct arena *arena, const struct safetensors_tensor *t)
 {
     size_t count = (size_t)safetensors_elements(t);
     float *values = ARENA_NEW(arena, float, count);
@@ -158,9 +158,9 @@ static enum err merge_weight(struct merge *m, size_t slot)
     float scale = (float)adapter_file_scale(&m->adapter.config);
     struct arena_mark mark = arena_mark(m->arena);
     float *values = ARENA_NEW(m->arena, float, piece *in);
-    float *a = module ? load_factor(m->arena, module->a) : NULL;
-    float *b = module ? load_factor(m->arena, module->b) : NULL;
-    float *lengths = module && module->magnitude ? load_factor(m->arena, module->magnitude) : NULL;
+    float *a = module ? adapter_file_a(m->arena, module) : NULL;
+    float *b = module ? adapter_file_b(m->arena, module) : NULL;
+    float *lengths = module && module->magnitude ? load_values(m->arena, module->magnitude) : NULL;
     enum err err = OK;
     for (int64_t row = 0; row < rows && !err; row += piece) {
         int64_t here = rows - row < piece ? rows - row : piece;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of what each level of recomputation runs once more.
+
+#include "core/step/again.h"
+
+#include <string.h>
+
+// Whose input an operation makes.
+enum reader { READER_NONE, READER_QKV, READER_GATE, READER_DOWN };
+
+// An operation without a row is that of full recomputation. Where backward reads what it made, the
+// lightest level recomputes it.
+static const struct {
+    const char *name;
+    int level;
+    enum reader reader;
+} operations[] = {
+    { "attention_norm", RECIPE_PROJECTIONS, READER_QKV },
+    { "q", RECIPE_PROJECTIONS, READER_NONE },
+    { "k", RECIPE_PROJECTIONS, READER_NONE },
+    { "v", RECIPE_PROJECTIONS, READER_NONE },
+    { "qkv", RECIPE_PROJECTIONS, READER_NONE },
+    { "q_norm", RECIPE_SELECTIVE, READER_NONE },
+    { "k_norm", RECIPE_SELECTIVE, READER_NONE },
+    { "rotary", RECIPE_PROJECTIONS, READER_NONE },
+    { "o", RECIPE_PROJECTIONS, READER_NONE },
+    { "attention_out_norm", RECIPE_PROJECTIONS, READER_NONE },
+    { "residual", RECIPE_PROJECTIONS, READER_NONE },
+    { "mlp_norm", RECIPE_GATE, READER_GATE },
+    { "router", AGAIN_NEVER, READER_NONE }, // the choice of experts is kept
+    { "top-k", AGAIN_NEVER, READER_NONE },
+    { "dispatch", RECIPE_GATE, READER_GATE },
+    { "gate", RECIPE_GATE, READER_NONE },
+    { "up", RECIPE_GATE, READER_NONE },
+    { "gate_up", RECIPE_GATE, READER_NONE },
+    { "expert_gate", RECIPE_GATE, READER_NONE },
+    { "expert_up", RECIPE_GATE, READER_NONE },
+    { "expert_gate_up", RECIPE_GATE, READER_NONE },
+    { "activation", AGAIN_NEVER, READER_DOWN },
+    { "expert activation", AGAIN_NEVER, READER_DOWN },
+    { "combine", AGAIN_NEVER, READER_NONE },
+    { "mlp_out_norm", AGAIN_NEVER, READER_NONE },
+};
+
+static enum reader reader_of(const struct model_linear *linear)
+{
+    if (linear->role == MODEL_ATTENTION)
+        return strcmp(linear->name, "o") ? READER_QKV : READER_NONE;
+    return linear->role == MODEL_ROUTER   ? READER_NONE
+           : strstr(linear->name, "down") ? READER_DOWN
+                                          : READER_GATE;
+}
+
+// Whether a linear that reads this is trained, in layers with experts or in others.
+static bool is_read(const struct step_request *r, enum reader reader)
+{
+    struct model_linear linears[MODEL_LINEARS];
+    for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
+        bool has = model_layers(r->model, (enum model_layer)kind) > 0;
+        size_t count = has ? model_linears(r->model, (enum model_layer)kind, linears) : 0;
+        for (size_t i = 0; i < count; i++)
+            if (reader_of(&linears[i]) == reader &&
+                (r->recipe->method == RECIPE_FULL || recipe_targets(r->recipe, &linears[i])))
+                return true;
+    }
+    return false;
+}
+
+int again_level(const struct step_request *r, const char *name)
+{
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        if (strcmp(operations[i].name, name))
+            continue;
+        bool normed = !strcmp(name, "rotary") && r->model->qk_norm == MODEL_QK_HEAD;
+        bool read = operations[i].reader && is_read(r, operations[i].reader);
+        return normed || read ? RECIPE_SELECTIVE : operations[i].level;
+    }
+    return RECIPE_RECOMPUTE;
+}
