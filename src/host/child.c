@@ -194,24 +194,32 @@ static void remember(struct child_internal *in, struct text bytes)
         in->tail_size + bytes.size < CHILD_TAIL ? in->tail_size + bytes.size : CHILD_TAIL;
 }
 
-// Reads what is available, up to PIECES · PIECE = 4 MiB; false when there was nothing.
+// Reads what is available, up to PIECES · PIECE = 4 MiB; false when there was nothing. What was
+// written between Linux's look for bytes and its look at the other end is there only on reading
+// again: one failed read is not the end.
 static bool take_output(struct child *child, int stream)
 {
     enum { PIECE = 1 << 16, PIECES = 64 };
     struct child_internal *in = child->inside;
     static char piece[PIECE];
     int *master = &in->masters[stream], pieces = 0;
+    bool failed = false;
     while (*master >= 0 && pieces < PIECES) {
         ssize_t size = read(*master, piece, sizeof piece);
         if (size < 0 && errno == EINTR)
             continue;
         if (size < 0 && errno == EAGAIN)
             break;
+        if (size < 0 && !failed) {
+            failed = true;
+            continue;
+        }
         if (size <= 0) { // every process closed the other end
             close(*master);
             *master = -1;
             break;
         }
+        failed = false;
         struct text bytes = { piece, (size_t)size };
         child->output_seconds = clock_seconds();
         child->output_bytes += size;
