@@ -29,7 +29,7 @@ zpty -n -w inner "$2"$'\t'
 answer '<end>'
 print -r -- $REPLY
 ZSH
-    HOME=$work timeout 20 zsh -f "$work/ask.zsh" "$work/zsh/site-functions" "$1" | tr -d '\r' | grep -o '<hit>.*' |
+    HOME=$work timeout 60 zsh -f "$work/ask.zsh" "$work/zsh/site-functions" "$1" | tr -d '\r' | grep -o '<hit>.*' |
         sed 's/<hit>//'
 }
 

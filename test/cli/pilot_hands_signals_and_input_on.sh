@@ -6,7 +6,7 @@ echo hello | marked "$GPUHOURS" pilot --quiet -- "$trainer" echoes 2>"$work/err"
 said "$work/err" | sed 's/in [0-9.]* m*s;/in TIME;/'
 env GPUHOURS_TEST_MARK="$mark" "$GPUHOURS" pilot --quiet --tokens-per-step 10 --out "$work/pilot.json" \
     -- "$trainer" trains 60000 10 >"$work/out" 2>"$work/err" &
-for i in $(seq 250); do grep -aqs ' 6/60000 ' "$work/err" && break; sleep 0.02; done
+for i in $(seq 3000); do grep -aqs ' 6/60000 ' "$work/err" && break; sleep 0.02; done
 kill -TERM $!
 wait $!
 echo "exit $?"

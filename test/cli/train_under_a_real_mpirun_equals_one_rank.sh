@@ -24,7 +24,7 @@ ranks() { # the processes of a run that mpirun started
 begin() { # in the background, until it has trained some steps
     touch "$work/begun"
     two "$GPUHOURS" $asked/stopped >/dev/null 2>"$work/said" &
-    for i in $(seq 300); do
+    for i in $(seq 600); do
         [ -z "$(find "$work/stopped/metrics.jsonl" -newer "$work/begun" -size +2 2>/dev/null)" ] || break
         sleep 0.1
     done
@@ -32,7 +32,7 @@ begin() { # in the background, until it has trained some steps
 begin
 kill -KILL "$(ranks stopped | tail -1)"
 wait $! || echo "one was killed: mpirun fails"
-for i in $(seq 100); do [ "$(ranks stopped)" ] || break; sleep 0.1; done
+for i in $(seq 600); do [ "$(ranks stopped)" ] || break; sleep 0.1; done
 [ "$(ranks stopped)" ] || echo "the other has ended"
 begin # goes on
 kill -TERM $(ranks stopped)

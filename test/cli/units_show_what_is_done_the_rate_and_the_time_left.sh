@@ -20,7 +20,7 @@ import os, pty, signal, subprocess, sys, time
 screen, terminal = pty.openpty()
 worker = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=terminal)
 os.close(terminal)
-for _ in range(400):
+for _ in range(3000):
     if os.path.isdir("counted") and sum(name.endswith(".unit") for name in os.listdir("counted")) > 3:
         break
     time.sleep(0.02)

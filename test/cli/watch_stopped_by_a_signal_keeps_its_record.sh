@@ -4,7 +4,7 @@
 "$GPUHOURS" plan --model llama-3.2-1b --tokens 2M --gpu h100 --stack hf-peft --json --quiet >"$work/plan.json"
 env GPUHOURS_TEST_MARK="$mark" "$GPUHOURS" watch --quiet --plan "$work/plan.json" --out "$work/run.json" \
     -- "$trainer" trains 60000 10 >"$work/out" 2>"$work/err" &
-for i in $(seq 250); do grep -aqs ' 20/60000 ' "$work/err" && break; sleep 0.02; done
+for i in $(seq 3000); do grep -aqs ' 20/60000 ' "$work/err" && break; sleep 0.02; done
 kill -TERM $!
 wait $!
 echo "exit $?"

