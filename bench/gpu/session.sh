@@ -16,6 +16,10 @@ folder=build/session
 mkdir -p $folder/results
 [ "$(uname -m)" != x86_64 ] || [ ! -d build/x86 ] || cp -ru build/x86/. build/
 export LD_LIBRARY_PATH="$PWD/build:${LD_LIBRARY_PATH:-}" PATH="$PATH:/usr/local/cuda/bin" PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+for missing in $(ldd build/libgpuhours-cuda.so 2>/dev/null | awk '/not found/ { print $1 }'); do # not where CUDA usually is: PyTorch's
+    at=$(find /usr/local /opt /usr/lib -name "$missing" 2>/dev/null | head -1)
+    [ -z "$at" ] || LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$(dirname "$at")"
+done
 
 # --- the parts: name, seconds it takes by estimate, limit --------------------
 
