@@ -150,6 +150,7 @@ static void tuning(struct parity *p)
 // and after them the bits are the same. Of another kind of product: what tuning() chose waits for
 // no trials. The second run has the choice from its beginning, the first one from the third part on
 // at the latest; so equal bits of both runs are equal bits of the first offer and of the choice.
+// The room was zeros and is again.
 static void tuning_later(struct parity *p)
 {
     enum { PARTS = 4 };
@@ -158,6 +159,7 @@ static void tuning_later(struct parity *p)
     struct tensor room =
         parity_dense(p, DTYPE_F8, 1, 16 * ((m + n) * k + m * n) + (1 << 20), false);
     struct tensor c[PARTS];
+    p->op->zero(p->device, room);
     for (int i = 0; i < PARTS; i++) {
         c[i] = parity_room(p, p->dtype, m, n);
         if (p->op->tune)
@@ -167,6 +169,7 @@ static void tuning_later(struct parity *p)
         if (p->op->tune)
             p->op->tune_some(p->device, room.at, room.columns, i < 2 ? 1e-5 : 10);
     }
+    parity_output_bytes(p, room.at, room.columns);
 }
 
 static void matmul_scaled(struct parity *p)
