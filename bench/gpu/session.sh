@@ -52,7 +52,7 @@ parity() { # all in one process, and in processes of their own what remembers ch
     for word in "" tuning "tuning later" offload; do timeout 60 build/cuda-parity "$word" || code=1; done
     return $code
 }
-rate() { ONLY="llama-3.1-8b lora bf16 4096 4 8" bash bench/gpu/engine.sh; }
+rate() { ONLY="llama-3.1-8b lora bf16 4096 4 8" bash bench/gpu/engine.sh | tee /dev/stderr | grep -q tokens_per_second; }
 pilots() { PILOT_SECONDS=40 sh bench/gpu/six_pilots.sh 1b-rounded 1b-packed; }
 group() { PART_S=130 KILLS_S=85 PARTS="one kills equal shared memory eight" sh bench/gpu/group.sh; }
 experts() { PART_S=60 LIMIT_S=30 PARTS="parity families equal sinks" sh bench/gpu/experts.sh; }

@@ -120,12 +120,15 @@ rm -rf "$work"
 mkdir -p "$work"
 : >"$work/six_pilots.jsonl"
 echo "$configurations${*:+$when_named}" >"$work/configurations"
+count=0
 while read -r line; do
     name=${line%% *}
     [ "$name" ] || continue
     case " ${*:-all} " in *" $name "* | *" all "*) ;; *) continue ;; esac
     configure $line
+    count=$((count + 1))
     $what </dev/null
     [ "$what" = predict ] || keep
 done <"$work/configurations"
 [ "$what" = predict ] || "$python" bench/gpu/six_pilots.py summary "$work/six_pilots.jsonl"
+[ "$what" = predict ] || [ "$(wc -l <"$work/six_pilots.jsonl")" -eq $count ] # else a run has no result

@@ -57,10 +57,11 @@ run() {
         "$python" bench/gpu/six_pilots.py took "$folder/run/result.json" "$name" $forecasts | tee -a "$out/whole_runs.jsonl"
     else
         echo "$name: no result"
+        code=1
     fi
 }
 
-what=$1
+what=$1 code=0
 shift
 mkdir -p "$work" "$out"
 [ "$what" = run ] || : >$forecasts
@@ -74,3 +75,4 @@ while read -r name shape lengths context rows micro accumulation batching checkp
     "$python" bench/gpu/six_pilots.py rows "$rows" "$lengths" >"$folder/rows.jsonl"
     $what </dev/null
 done <"$work/configurations"
+exit $code
