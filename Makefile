@@ -204,12 +204,14 @@ NVCC_COMPILE := $(NVCC) -std=c++20 -O3 -Isrc $(GENCODE) --Werror all-warnings -M
 CUDA_SOURCES := $(filter-out $(if $(FOUND_CUDNN),%/attention_no_cudnn.cu,%/attention_cudnn.cu),\
                 $(wildcard src/train/cuda/*.cu))
 CUDA_OBJECTS := $(patsubst %,build/cuda/%.o,$(CUDA_SOURCES))
+# shared where the runtime of that machine is not here: bench/gpu/cross.sh
+CUDART ?= static
 # The library to install names CUDA's usual folder, not the one of this machine.
 build/libgpuhours-cuda.so: CUDA_FOLDER = $(abspath $(dir $(NVCC))../lib64)
 build/install/libgpuhours-cuda.so: CUDA_FOLDER = /usr/local/cuda/lib64
 build/libgpuhours-cuda.so build/install/libgpuhours-cuda.so: $(CUDA_OBJECTS)
 	@mkdir -p $(@D); echo "  link $@"
-	$(Q)$(NVCC) -shared -cudart static $^ -lcublasLt -ldl -o $@ \
+	$(Q)$(NVCC) -shared -cudart $(CUDART) $^ -lcublasLt -ldl -o $@ \
 	    -Xlinker -rpath$(,)'$$ORIGIN' -Xlinker -rpath$(,)$(CUDA_FOLDER)
 build/cuda/%.cu.o: %.cu build/cuda/flags
 	@mkdir -p $(@D); echo "  nvcc $<"

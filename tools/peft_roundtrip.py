@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""peft_roundtrip.py FOLDER: do PEFT, transformers and bitsandbytes understand our files, and we theirs?
+"""peft_roundtrip.py FOLDER [KIND…]: do PEFT, transformers and bitsandbytes understand our files, and we theirs?
 
 Needs torch, transformers, peft and safetensors, and for the NF4 part bitsandbytes; a CPU is enough
-but for the NF4 part. Needs build/gpuhours and build/fast/tests. In FOLDER, for each kind of model:
+but for the NF4 part. Needs build/gpuhours and build/fast/tests. In FOLDER, for each kind of model, or those named:
 
     base        a tiny model in fp32, saved by transformers
     peft        an adapter of random factors, saved by PEFT; peft_default: with its head, if adapted
@@ -12,7 +12,7 @@ but for the NF4 part. Needs build/gpuhours and build/fast/tests. In FOLDER, for 
     bnb         the base quantized and saved by bitsandbytes; ours_nf4: by us
     merged_nf4  bnb and peft folded together by gpuhours merge
 
-Prints one line per check and exits with 1 if one failed.
+Prints one line per check and exits with 1 if one failed. A kind on which something breaks off counts as failed, and the next begins.
 """
 
 import json
@@ -20,6 +20,7 @@ import os
 import shutil
 import subprocess
 import sys
+import traceback
 
 import peft
 import torch
@@ -212,16 +213,31 @@ def check_nf4(kind, folder):
     verdict(kind, "weights merged from bitsandbytes' file", worst, 1e-5)
 
 
+def attempt(kind, run, *arguments):
+    """What run() returns; None if it broke off."""
+    global failures
+    try:
+        return run(*arguments)
+    except Exception:
+        failures += 1
+        print(f"FAIL {kind}: {run.__name__}() broke off\n{traceback.format_exc(limit=-3)}", flush=True)
+        return None
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2 or set(sys.argv[2:]) - set(KINDS):
         sys.exit(__doc__)
-    root = os.path.abspath(sys.argv[1])
+    root, kinds = os.path.abspath(sys.argv[1]), sys.argv[2:] or list(KINDS)
     shutil.rmtree(root, ignore_errors=True)
-    print(f"torch {torch.__version__}, transformers {transformers.__version__}, peft {peft.__version__}")
-    wanted = {kind: make(kind, f"{root}/{kind}") for kind in KINDS}
-    subprocess.run([TESTS, "roundtrip"], check=True, env=dict(os.environ, ROUNDTRIP=root))
-    for kind in KINDS:
-        check_adapter(kind, f"{root}/{kind}", wanted[kind])
+    print(f"torch {torch.__version__}, transformers {transformers.__version__}, peft {peft.__version__}", flush=True)
+    wanted = {kind: attempt(kind, make, kind, f"{root}/{kind}") for kind in kinds}
+    kinds = [kind for kind in kinds if wanted[kind] is not None]
+    for kind in set(KINDS) - set(kinds):
+        shutil.rmtree(f"{root}/{kind}", ignore_errors=True)  # half of one; our half leaves out what is not there
+    ours = subprocess.run([TESTS, "roundtrip"], env=dict(os.environ, ROUNDTRIP=root))
+    verdict("all", "exit code of our half", ours.returncode, 0)
+    for kind in kinds:
+        attempt(kind, check_adapter, kind, f"{root}/{kind}", wanted[kind])
     try:
         import bitsandbytes
 
@@ -229,10 +245,10 @@ def main():
         nf4 = torch.cuda.is_available()
     except ImportError:
         nf4 = False
-    for kind in KINDS if nf4 else ():
+    for kind in kinds if nf4 else ():
         if kind == "gpt_oss":
             continue  # bitsandbytes leaves tensors of experts as they are
-        check_nf4(kind, f"{root}/{kind}")
+        attempt(kind, check_nf4, kind, f"{root}/{kind}")
     if not nf4:
         print("skip the NF4 part: no bitsandbytes, or no GPU")
     sys.exit(failures > 0)

@@ -94,7 +94,11 @@ llama qlora bf16 all-linear 1e-2 --dora
 RUNS
 }
 
-engine() { timeout --foreground "${LIMIT_S:-60}" build/fast/bench/engine "$@" 2>&1 | tail -1; }
+engine() { # WORDS...: one JSON line
+    said=$(timeout --foreground -k 5 "${LIMIT_S:-60}" build/fast/bench/engine "$@" 2>&1 | tail -1)
+    echo "  $said"
+    case $said in *tokens_per_second*) ;; *) verdict no "$* has a rate" ;; esac
+}
 kernels() { # mma.sync, wgmma, and what tuning chose: lines of the same name
     for kernel in 0 1 2; do build/cuda-parity --experts $kernel --time experts | sed "s/^experts:/  kernel $kernel/; s/^/  /"; done
 }

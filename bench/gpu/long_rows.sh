@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Long rows and the second start on one GPU: attention by variant, 8B LoRA at 32,768 tokens with sums in a fixed and in any order, and
-# the same shape started twice. Needs the build of bench/gpu/check.sh; about 75 s. Leaves $OUT/long_rows.txt and $OUT/long_rows.jsonl.
+# the same shape started twice. Needs the build of bench/gpu/check.sh or cross.sh; about 75 s. Leaves $OUT/long_rows.txt and $OUT/long_rows.jsonl.
 set -u
 cd "$(dirname "$0")/../.."
 out=${OUT:-build/gpu}
@@ -19,8 +19,8 @@ engine() { # engine LABEL ARGUMENTS…; variables before it reach the bench
 }
 
 objects=build/cuda/src/train/cuda
-nvcc -arch=sm_90 -O2 -std=c++20 -Isrc -o build/probe_attention test/cuda/probe_attention.cu \
-    $objects/attention{,_cudnn,_kernel,_plain}.cu.o -ldl >>"$text" 2>&1 &
+[ -x build/probe_attention ] || nvcc -arch=sm_90 -O2 -std=c++20 -Isrc -o build/probe_attention test/cuda/probe_attention.cu \
+    $objects/attention{,_cudnn,_kernel,_plain}.cu.o -ldl >>"$text" 2>&1 & # where cross.sh has not built it
 engine "first start" llama-3.1-8b lora bf16 4096 4 4
 ANY_ORDER=1 TUNE=0 engine "32k, any order" llama-3.1-8b lora bf16 32768 1 3
 TUNE=0 engine "32k, fixed order" llama-3.1-8b lora bf16 32768 1 3

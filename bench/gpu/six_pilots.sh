@@ -14,6 +14,7 @@
 # (50, start-up included), gpuhours plan --pilot, and the run with nothing around it, together about 190 s. One JSON line each: the
 # seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights, and know that a pilot
 # has run on the machine before. Lines, plans, pilots and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
+# A pilot or a run that takes longer than RUN_S (300) seconds is ended, and what there is of it judged.
 # TRY=1: a stand-in for the trainer that needs neither PyTorch nor a GPU, and few rows, to see that everything runs.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -84,8 +85,9 @@ measure() {
     [ "$multiple" = 1 ] || trainer="$trainer --multiple $multiple"
     [ "$batching" = longest ] || trainer="$trainer --group"
     [ "$checkpointing" = none ] || trainer="$trainer --checkpointing"
-    code=0
-    "$gpuhours" pilot --plan "$folder/before.json" --minutes "$minutes" --ledger off --quiet --out "$folder/pilot.json" -- \
+    code=0 limit="timeout -k 5 ${RUN_S:-300}"
+    echo "$name: pilot"
+    $limit "$gpuhours" pilot --plan "$folder/before.json" --minutes "$minutes" --ledger off --quiet --out "$folder/pilot.json" -- \
         $trainer --out "$folder/piloted" >"$folder/pilot.stdout" 2>"$folder/pilot.stderr" || code=$?
     tr '\r' '\n' <"$folder/pilot.stderr" | grep -a '^gpuhours:' || true
     if [ -s "$folder/pilot.json" ]; then
@@ -96,7 +98,8 @@ measure() {
         echo "$name: the pilot has no result, exit code $code"
         tail -c 1000 "$folder/pilot.stderr"
     fi
-    $trainer --out "$folder/run" >"$folder/run.stdout" 2>"$folder/run.stderr" || tail -c 1000 "$folder/run.stderr"
+    echo "$name: run"
+    $limit $trainer --out "$folder/run" >"$folder/run.stdout" 2>"$folder/run.stderr" || tail -c 1000 "$folder/run.stderr"
     "$python" bench/gpu/six_pilots.py judge "$folder" "$name" | tee -a "$work/six_pilots.jsonl"
 }
 
@@ -117,12 +120,15 @@ rm -rf "$work"
 mkdir -p "$work"
 : >"$work/six_pilots.jsonl"
 echo "$configurations${*:+$when_named}" >"$work/configurations"
+count=0
 while read -r line; do
     name=${line%% *}
     [ "$name" ] || continue
     case " ${*:-all} " in *" $name "* | *" all "*) ;; *) continue ;; esac
     configure $line
+    count=$((count + 1))
     $what </dev/null
     [ "$what" = predict ] || keep
 done <"$work/configurations"
 [ "$what" = predict ] || "$python" bench/gpu/six_pilots.py summary "$work/six_pilots.jsonl"
+[ "$what" = predict ] || [ "$(wc -l <"$work/six_pilots.jsonl")" -eq $count ] # else a run has no result

@@ -6,12 +6,14 @@
 # without start-up. It needs no GPU, and is committed before anything is measured. run trains on this machine's H200 (about a
 # minute each), and prints a JSON line for each: seconds of train() beside the forecast. No two have the same model: none finds its
 # kernels loaded. Rows have GSM8K's lengths, or those of conversations with tools; widths are rounded and batches large, so that steps
-# wait for the GPU: how fast the host of a rented machine is, no forecast knows (six_pilots.sh).
+# wait for the GPU: how fast the host of a rented machine is, no forecast knows (six_pilots.sh). A run that fails, or takes longer than
+# RUN_S (150) seconds, has no line, and the next begins; lines are also in OUT/whole_runs.jsonl (build/whole_runs). TRY=1 runs few rows
+# by a stand-in for the trainer that needs neither PyTorch nor a GPU, to see that everything runs.
 set -eu
 cd "$(dirname "$0")/../.."
 . bench/gpu/pilot_parts.sh
 python=${PYTHON:-python3}
-work=build/whole_runs
+work=build/whole_runs out=${OUT:-build/whole_runs}
 forecasts=bench/gpu/whole_runs.jsonl
 export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
@@ -43,17 +45,25 @@ predict() {
 }
 
 run() {
-    trainer="$python bench/gpu/rows_trainer.py --shape $shape --mask on --rows $folder/rows.jsonl --micro-batch $micro"
-    trainer="$trainer --accumulation $accumulation --evaluate-every $evaluate --save-every $save --multiple $multiple"
+    trainer="$python bench/gpu/rows_trainer.py --shape $shape --mask on"
+    [ ! "${TRY:-}" ] || trainer="$python bench/gpu/six_pilots.py stand-in"
+    trainer="$trainer --rows $folder/rows.jsonl --micro-batch $micro --accumulation $accumulation --evaluate-every $evaluate --save-every $save --multiple $multiple"
     [ "$batching" = longest ] || trainer="$trainer --group"
     [ "$checkpointing" = none ] || trainer="$trainer --checkpointing"
-    $trainer --out "$folder/run" >"$folder/run.stdout" 2>"$folder/run.stderr" || tail -c 1000 "$folder/run.stderr"
-    "$python" bench/gpu/six_pilots.py took "$folder/run/result.json" "$name" $forecasts
+    echo "$name: begins"
+    rm -rf "$folder/run"
+    timeout -k 5 "${RUN_S:-150}" $trainer --out "$folder/run" >"$folder/run.stdout" 2>"$folder/run.stderr" || tail -c 1000 "$folder/run.stderr"
+    if [ -s "$folder/run/result.json" ]; then
+        "$python" bench/gpu/six_pilots.py took "$folder/run/result.json" "$name" $forecasts | tee -a "$out/whole_runs.jsonl"
+    else
+        echo "$name: no result"
+        code=1
+    fi
 }
 
-what=$1
+what=$1 code=0
 shift
-mkdir -p "$work"
+mkdir -p "$work" "$out"
 [ "$what" = run ] || : >$forecasts
 echo "$configurations" >"$work/configurations"
 while read -r name shape lengths context rows micro accumulation batching checkpointing evaluate save multiple; do
@@ -61,6 +71,8 @@ while read -r name shape lengths context rows micro accumulation batching checkp
     case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
     folder=$work/$name
     mkdir -p "$folder"
+    [ "$what" != run ] || [ ! "${TRY:-}" ] || rows=$((micro * accumulation * 10))
     "$python" bench/gpu/six_pilots.py rows "$rows" "$lengths" >"$folder/rows.jsonl"
     $what </dev/null
 done <"$work/configurations"
+exit $code

@@ -147,24 +147,29 @@ static void tuning(struct parity *p)
 }
 
 // The same where the trials come later, in a room of their own and a few at a time: before, between
-// and after them the bits are the same.
+// and after them the bits are the same. Of another kind of product: what tuning() chose waits for
+// no trials. The second run has the choice from its beginning, the first one from the third part on
+// at the latest; so equal bits of both runs are equal bits of the first offer and of the choice.
+// The room was zeros and is again.
 static void tuning_later(struct parity *p)
 {
     enum { PARTS = 4 };
     int64_t m = p->shape->rows, n = p->shape->columns, k = depth_of(p);
-    struct tensor a = parity_random(p, p->dtype, m, k), b = parity_random(p, p->dtype, n, k);
+    struct tensor a = parity_random(p, p->dtype, m, k), b = parity_random(p, p->dtype, k, n);
     struct tensor room =
         parity_dense(p, DTYPE_F8, 1, 16 * ((m + n) * k + m * n) + (1 << 20), false);
     struct tensor c[PARTS];
+    p->op->zero(p->device, room);
     for (int i = 0; i < PARTS; i++) {
         c[i] = parity_room(p, p->dtype, m, n);
         if (p->op->tune)
             p->op->tune(p->device, i ? TUNE_OFF : TUNE_LATER);
-        p->op->matmul_nt(p->device, c[i], a, b, 1, 0);
+        p->op->matmul_nn(p->device, c[i], a, b, 1, 0);
         parity_output(p, c[i]);
         if (p->op->tune)
             p->op->tune_some(p->device, room.at, room.columns, i < 2 ? 1e-5 : 10);
     }
+    parity_output_bytes(p, room.at, room.columns);
 }
 
 static void matmul_scaled(struct parity *p)
@@ -195,8 +200,21 @@ static const struct parity_shape documents[] = {
 
 static const struct parity_shape dense = { "dense", 0, 0, 0, 0 };
 
+// A tensor behind whose rows as many as a tile has hold no numbers.
+static struct tensor before_none(struct parity *p, enum dtype dtype, int64_t rows, int64_t columns,
+                                 bool random)
+{
+    enum { TILE = 128 };
+    struct tensor all = parity_dense(p, dtype, rows + TILE, columns, false); // every bit set
+    struct tensor out = tensor_rows(all, 0, rows);
+    if (random)
+        p->op->cast(p->device, out, parity_dense(p, dtype, rows, columns, true));
+    return out;
+}
+
 // The layers of a micro-batch may have windows: it begins without one.
-static void attend(struct parity *p, double scale, double cap)
+static void attend(struct parity *p, double scale, double cap,
+                   struct tensor (*make)(struct parity *, enum dtype, int64_t, int64_t, bool))
 {
     enum { MOST = 16 };
     const struct parity_shape *shape = p->shape;
@@ -217,11 +235,11 @@ static void attend(struct parity *p, double scale, double cap)
     a.spans = parity_upload(p, spans, a.span_count * (int64_t)sizeof *spans);
     p->shape = &dense;
     int64_t q_width = a.heads * a.head_size, kv_width = a.kv_heads * a.head_size;
-    struct tensor qkv = parity_dense(p, p->dtype, a.tokens, q_width + 2 * kv_width, true);
-    struct tensor dqkv = parity_dense(p, p->dtype, a.tokens, q_width + 2 * kv_width, false);
-    struct tensor out = parity_dense(p, p->dtype, a.tokens, q_width, false);
-    struct tensor dout = parity_dense(p, p->dtype, a.tokens, q_width, true);
-    struct tensor lse = parity_dense(p, DTYPE_F32, a.tokens, a.heads, false);
+    struct tensor qkv = make(p, p->dtype, a.tokens, q_width + 2 * kv_width, true);
+    struct tensor dqkv = make(p, p->dtype, a.tokens, q_width + 2 * kv_width, false);
+    struct tensor out = make(p, p->dtype, a.tokens, q_width, false);
+    struct tensor dout = make(p, p->dtype, a.tokens, q_width, true);
+    struct tensor lse = make(p, DTYPE_F32, a.tokens, a.heads, false);
     struct tensor q = tensor_columns(qkv, 0, q_width), k = tensor_columns(qkv, q_width, kv_width);
     struct tensor v = tensor_columns(qkv, q_width + kv_width, kv_width);
     struct tensor room =
@@ -239,17 +257,23 @@ static void attend(struct parity *p, double scale, double cap)
 
 static void attention(struct parity *p)
 {
-    attend(p, 0, 0);
+    attend(p, 0, 0, parity_dense);
+}
+
+// What lies behind the last document does not matter, even if it is not a number.
+static void attention_before_none(struct parity *p)
+{
+    attend(p, 0, 0, before_none);
 }
 
 static void scaled_attention(struct parity *p)
 {
-    attend(p, 0.05, 0);
+    attend(p, 0.05, 0, parity_dense);
 }
 
 static void capped_attention(struct parity *p)
 {
-    attend(p, 0.15, 2);
+    attend(p, 0.15, 2, parity_dense);
 }
 
 const struct parity_case parity_product_cases[] = {
@@ -262,6 +286,7 @@ const struct parity_case parity_product_cases[] = {
     { "tuning later", tuning_later, shapes, both },
     { "matmul scaled", matmul_scaled, fp8_shapes, bf16_only },
     { "attention", attention, documents, both },
+    { "attention before none", attention_before_none, documents, both },
     { "attention, scaled", scaled_attention, documents, both },
     { "attention, capped", capped_attention, documents, both },
     { 0 },

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const kinds[] = { "llama", "qwen2", "qwen3", "gpt_oss" };
 enum { KINDS = sizeof kinds / sizeof *kinds, QUANTIZED = KINDS - 1 }; // bitsandbytes: not the last
@@ -64,7 +65,8 @@ TEST(adapters_of_peft_are_written_again_for_it)
     if (!getenv("ROUNDTRIP"))
         return test_skip("tools/peft_roundtrip.py runs this");
     for (int i = 0; i < KINDS; i++)
-        CHECK(!write_again(folder_of(kinds[i], "peft"), folder_of(kinds[i], "ours")));
+        if (!access(folder_of(kinds[i], "peft"), F_OK)) // those that it was asked for
+            CHECK(!write_again(folder_of(kinds[i], "peft"), folder_of(kinds[i], "ours")));
 }
 
 static bool quantizes(const struct weights_slot *slot)
@@ -121,5 +123,6 @@ TEST(models_are_quantized_for_bitsandbytes)
     if (!getenv("ROUNDTRIP"))
         return test_skip("tools/peft_roundtrip.py runs this");
     for (int i = 0; i < QUANTIZED; i++)
-        CHECK(!quantize(folder_of(kinds[i], "base"), folder_of(kinds[i], "ours_nf4")));
+        if (!access(folder_of(kinds[i], "base"), F_OK))
+            CHECK(!quantize(folder_of(kinds[i], "base"), folder_of(kinds[i], "ours_nf4")));
 }

@@ -226,7 +226,50 @@ TEST(transformer_pads_ranks_without_a_trace_in_losses_gradients_and_states)
     for (int method = RECIPE_LORA; method <= RECIPE_QLORA; method++) {
         check_padding("llama", method);
         check_padding("qwen3_moe", method);
+        check_padding("gpt_oss", method);
+        check_padding("gemma2", method);
     }
+}
+
+// Between steps tuning tries products where activations lie (transformer_tune.c).
+static void check_other_activations(const char *kind, int method, enum recompute level,
+                                    double dropout, bool dora)
+{
+    struct device *device = gradient_device();
+    struct micro_batch batch = tiny_batch(mixed_sizes, 4, 5);
+    struct transformer *t[2];
+    device->padding = 64;
+    for (int i = 0; i < 2; i++) {
+        struct tiny *tiny = tiny_make(kind);
+        tiny->recipe.method = method;
+        tiny->recipe.dropout = dropout;
+        tiny->recipe.dora = dora;
+        tiny->setup.level = level;
+        batch.key = dropout > 0 ? 7 : 0;
+        t[i] = tiny_open(tiny);
+    }
+    device->padding = 1;
+    const struct blocks *blocks = &t[1]->blocks;
+    memset(blocks->at[BLOCKS_ACTIVATIONS], 0xFF, (size_t)blocks->bytes[BLOCKS_ACTIVATIONS]);
+    CHECK(tiny_pass(t[0], &batch, 1) == tiny_pass(t[1], &batch, 1));
+    struct tensor x = transformer_gradients(t[0]), y = transformer_gradients(t[1]);
+    CHECK(!memcmp(x.at, y.at, (size_t)tensor_bytes(x)));
+    for (int i = 0; i < 2; i++)
+        transformer_release(t[i]);
+}
+
+TEST(transformer_steps_do_not_depend_on_what_lay_in_the_activations_before)
+{
+    static const char *const kinds[] = { "llama", "qwen3", "qwen3_moe", "gpt_oss", "gemma2" };
+    for (int i = 0; i < 5; i++)
+        for (int level = RECOMPUTE_NONE; level < RECOMPUTE_LEVELS; level++) {
+            check_other_activations(kinds[i], RECIPE_LORA, (enum recompute)level, 0, false);
+            check_other_activations(kinds[i], RECIPE_QLORA, (enum recompute)level, 0, false);
+            check_other_activations(kinds[i], RECIPE_FULL, (enum recompute)level, 0, false);
+        }
+    check_other_activations("llama", RECIPE_LORA, RECOMPUTE_NORMS, 0.2, false);
+    check_other_activations("qwen3_moe", RECIPE_LORA, RECOMPUTE_NONE, 0.2, false);
+    check_other_activations("llama", RECIPE_LORA, RECOMPUTE_NONE, 0, true);
 }
 
 TEST(transformer_unpacks_experts_one_by_one_or_all_together_to_the_same_bits)

@@ -320,6 +320,8 @@ static struct plan *find(struct cuda *cuda, const struct key *key)
             place = &bucket[cuda->products->evict];
     }
     place = place ? place : bucket;
+    if (place == cuda->products->on_trial)
+        cuda->products->on_trial = NULL; // the contest was about what lay here
     memset(place, 0, sizeof *place);
     place->key = *key;
     return place;
@@ -550,8 +552,8 @@ static struct plan *largest_waiting(struct cuda *cuda)
     return largest;
 }
 
-// A call of the plan whose matrices lie in the room; false: they do not fit.
-static bool place_call(const struct plan *plan, void *room, int64_t bytes, struct call *out)
+// A call of the plan whose matrices lie in the room; returns how many bytes they need.
+static int64_t place_call(const struct plan *plan, void *room, struct call *out)
 {
     const struct key *k = &plan->key;
     bool nt = k->kind == NT || k->kind == SCALED, tn = k->kind == TN;
@@ -571,15 +573,18 @@ static bool place_call(const struct plan *plan, void *room, int64_t bytes, struc
     }
     out->alpha = 1;
     out->beta = plan->beta;
-    return used <= bytes;
+    return used;
 }
 
+// Leaves zeros where matrices lay: numbers of one type, read as those of another, may be none, and
+// attention may read a few rows behind the last document, as 0 times whatever they hold.
 bool cuda_tune_some(struct device *device, void *room, int64_t bytes, double seconds)
 {
     struct cuda *cuda = cuda_of(device);
     struct cuda_products *own = cuda->products;
     struct plan *plan;
     double left = seconds * 1e3;
+    int64_t written = 0;
     while (!cuda->err && left >= 0 && (plan = largest_waiting(cuda))) {
         struct call call;
         struct trial_of of = { cuda, plan, &call, &own->contest, true };
@@ -587,7 +592,9 @@ bool cuda_tune_some(struct device *device, void *room, int64_t bytes, double sec
             open_contest(cuda, plan, &own->contest);
         own->on_trial = plan;
         int best = -1; // where it does not fit, the first offer stays
-        if (place_call(plan, room, bytes, &call) && set_scales(cuda, plan, &call)) {
+        int64_t needed = place_call(plan, room, &call);
+        if (needed <= bytes && set_scales(cuda, plan, &call)) {
+            written = needed > written ? needed : written;
             if (!trials_go_on(&own->contest.trials, &left, try_offer, &of))
                 break;
             best = trials_best(&own->contest.trials);
@@ -596,6 +603,8 @@ bool cuda_tune_some(struct device *device, void *room, int64_t bytes, double sec
         settle(cuda, plan, &chosen);
         own->on_trial = NULL;
     }
+    if (written)
+        cuda_check(cuda, cudaMemsetAsync(room, 0, (size_t)written, cuda->stream), "tuning");
     return !cuda->err && largest_waiting(cuda);
 }
 
