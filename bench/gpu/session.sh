@@ -27,7 +27,7 @@ parts='
 library 3 240
 parity 60 90
 rate 40 60
-gap 60 90
+kernels 75 110
 pilots 260 285
 group 330 360
 experts 130 180
@@ -54,7 +54,7 @@ parity() { # all in one process, and in processes of their own what remembers ch
     return $code
 }
 rate() { ONLY="llama-3.1-8b lora bf16 4096 4 8" bash bench/gpu/engine.sh | tee /dev/stderr | grep -q tokens_per_second; }
-gap() { python3 bench/gpu/trainer_gap.py "$OUT/trainer_gap.jsonl" 55; }
+kernels() { python3 bench/gpu/kernels.py run "$OUT/kernels.jsonl"; }
 pilots() { PILOT_SECONDS=40 sh bench/gpu/six_pilots.sh 1b-rounded 1b-packed; }
 group() { PART_S=130 KILLS_S=85 PARTS="one kills equal shared memory eight" sh bench/gpu/group.sh; }
 experts() { PART_S=60 LIMIT_S=30 PARTS="parity families equal sinks" sh bench/gpu/experts.sh; }

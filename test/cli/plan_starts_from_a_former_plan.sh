@@ -6,8 +6,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 head() { sed -n '1p;/^  GPU hours/p;/^  run /,/^  precision/p;/^  settings/,/^$/p' | sed '/^  precision/d'; }
-"$program" plan example --model llama-3.1-8b --epochs 3 --gpu h100 --gpus 2 --json >plan.json
-"$program" plan example --model llama-3.1-8b --epochs 3 --gpu h100 --gpus 2 --search off | head
+"$program" plan example --model llama-3.1-8b --epochs 6 --gpu h100 --gpus 2 --json >plan.json
+"$program" plan example --model llama-3.1-8b --epochs 6 --gpu h100 --gpus 2 --search off | head
 echo "the same, from its document"
 "$program" plan --plan plan.json --search off | head
 echo "on another GPU, for one epoch"

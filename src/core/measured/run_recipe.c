@@ -50,10 +50,8 @@ static void set_facts(struct recipe *recipe, struct stack *stack, const struct r
     }
     if (run->weights && recipe->weights != RECIPE_FP32)
         stack->copies_weights = false; // they are the only copy
-    if (run->bare_loop == RUN_YES) {   // bench/results/h200.md has both beside the Trainer's
-        stack->step_seconds = 0;
-        stack->recompute_launches = fmin(stack->recompute_launches, 1.13);
-    }
+    if (run->bare_loop == RUN_YES)
+        stack_without_trainer(stack);
     if (run->no_sync == RUN_NO || (run->no_sync && !stack->held_gradients))
         stack->held_gradients =
             run->no_sync == RUN_YES ? STACK_GRADIENTS_WHOLE : STACK_GRADIENTS_SHARDED;

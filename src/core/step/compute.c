@@ -274,6 +274,19 @@ static double waiting(double device, double host)
     return device > 0 ? device * expm1(0.25 * log1p(pow(host / device, 4))) : host;
 }
 
+// What transformers' Trainer does in Python behind each micro-batch, once it has read the loss and
+// so waited for the GPU: it visits every module (docs/formulas.md, section compute).
+static double pause_seconds(const struct step *step, const struct step_request *r)
+{
+    double adapted = 0;
+    for (size_t i = 0; i < step->count; i++) {
+        const struct step_op *op = &step->ops[i];
+        if (op->adapter && op->kind == STEP_MATMUL && op->phase == STEP_FORWARD)
+            adapted += 0.5 * op->repeats; // two products each
+    }
+    return r->stack->pause_seconds * adapted;
+}
+
 // The same on average over micro-batches whose tokens vary: narrow ones wait for the host, wide
 // ones do not, so that it is more than in a mean one. Five points of Gauss and Hermite, lognormal.
 static double mean_waiting(double device, double host, double varies)
@@ -379,10 +392,13 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     struct network_seconds network = network_time(step, r, links);
     out->host_seconds += step_rounds(r) * fetch_seconds(step, r);
     out->host_seconds *= slowest_host(r->stack, network.doublings);
-    out->waiting_seconds = mean_waiting(device, out->host_seconds, r->batch.varies);
+    out->pause_seconds = fmin(step_rounds(r) * pause_seconds(step, r), out->host_seconds);
+    double pause = out->pause_seconds, beside = out->host_seconds - pause;
+    double waiting = mean_waiting(device, beside, r->batch.varies);
+    out->waiting_seconds = pause + waiting;
     double busy = device + out->waiting_seconds;
     double most = device * fullest_rank(r);
-    out->uneven_seconds = most + mean_waiting(most, out->host_seconds, r->batch.varies) - busy;
+    out->uneven_seconds = most + mean_waiting(most, beside, r->batch.varies) - (device + waiting);
 
     double rounds = step_rounds(r);
     double hidden = fmin(rounds * network.hideable * overlap_of(step, r, gpu), 0.9 * busy);

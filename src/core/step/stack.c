@@ -4,6 +4,7 @@
 #include "core/step/stack.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
@@ -68,6 +69,8 @@ const struct field stack_fields[] = {
              .since = "0.4.0"),
     FIELD(stack, fetch_seconds, SECONDS, "of the host per fetch and pass", .since = "0.3.0"),
     FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
+    FIELD(stack, pause_seconds, SECONDS, "of the host per adapted linear, while the GPU waits",
+          .since = "0.9.1"),
     FIELD(stack, host_bytes_per_s, RATE, "of its optimizer in host memory, over the GPUs of a host",
           .since = "0.3.0"),
     FIELD(stack, first_width_seconds, SECONDS, "at the first sight of a width, on Hopper or newer",
@@ -110,6 +113,14 @@ bool stack_recomputes(const struct stack *stack, int checkpointing)
 {
     bool partial = checkpointing == RECIPE_GATE || checkpointing == RECIPE_PROJECTIONS;
     return partial ? stack->partial : checkpointing != RECIPE_SELECTIVE || stack->selective;
+}
+
+void stack_without_trainer(struct stack *stack)
+{
+    stack->step_seconds = stack->pause_seconds = 0;
+    stack->recompute_launches = fmin(stack->recompute_launches, 1.13);
+    for (const struct stack *base = stack->base; base; base = base->base) // logits are not copied
+        stack->loss_moved_bytes = fmin(stack->loss_moved_bytes, base->loss_moved_bytes);
 }
 
 static const struct stack *find_exact(const struct stack *stacks, size_t count, const char *name)

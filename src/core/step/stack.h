@@ -72,6 +72,7 @@ struct stack {
     double
         first_steps_seconds; // of the first step of each alignment, per layer: kernels are loaded
     double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip
+    double pause_seconds; // of the host per adapted linear and micro-batch, while the GPU waits
     double overlap;       // share of communication that can overlap with compute
     double dropout;       // on adapters, unless the recipe gives one
     double slack;         // reserved over allocated memory when shapes repeat
@@ -100,6 +101,9 @@ extern const struct field stack_fields[];
 
 // Whether it has a level of recomputation.
 bool stack_recomputes(const struct stack *stack, int checkpointing);
+
+// Takes off what transformers' Trainer adds to the steps of a bare loop (bench/results/h200.md).
+void stack_without_trainer(struct stack *stack);
 
 // Reads a list of stacks, or one: a user's own stack is a file. "like" names a known stack or one
 // earlier in the list.

@@ -458,6 +458,57 @@ TEST(compute_host_time_is_near_what_peft_took_on_an_h200)
     CHECK(fabs(sums[1] / counts[1]) < 0.1);
 }
 
+TEST(compute_of_the_trainers_full_rows_on_an_h200_is_within_5_percent_of_their_steps)
+{
+    // Milliseconds of a step, bench/gpu/pilot_wrapped.sh: every row has 2,048 tokens, so no mask.
+    static const struct {
+        const char *model;
+        double rows, seconds;
+    } measured[] = { { "llama-3.2-1b", 4, 0.2022 }, { "llama-3.1-8b", 2, 0.4194 } };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        struct setup setup =
+            knowledge_setup(&k, measured[i].model, "hf-peft", measured[i].rows, 2048);
+        setup.recipe.checkpointing = RECIPE_KEEP_ALL;
+        CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, measured[i].seconds, 0.05);
+        struct stack bare = *setup.stack;
+        stack_without_trainer(&bare);
+        setup.stack = &bare; // a loop without the Trainer is a tenth faster
+        CHECK(knowledge_estimate(&setup).timing.step_seconds < 0.9 * measured[i].seconds);
+    }
+}
+
+TEST(compute_trainer_visits_its_adapters_while_the_gpu_waits)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.2-1b", "hf-peft", 16, 4096);
+    struct stack stack = *setup.stack;
+    setup.stack = &stack;
+    setup.recipe.checkpointing = RECIPE_KEEP_ALL;
+    struct timing with = knowledge_estimate(&setup).timing;
+    CHECK_NEAR(with.pause_seconds, 16 * 7 * stack.pause_seconds, 1e-9); // linears of all layers
+    stack.pause_seconds = 0;
+    struct timing without = knowledge_estimate(&setup).timing;
+    // The GPU sets the time of 65,536 tokens, and the pause comes on top of it.
+    CHECK_NEAR(with.micro_seconds - without.micro_seconds, with.pause_seconds, 0.02);
+    CHECK(with.host_seconds == without.host_seconds);
+
+    // Where the host sets it, the pause is a part of its time, and the step takes no longer.
+    stack.pause_seconds = with.pause_seconds / (16 * 7);
+    setup.batch = step_batch(1, 64);
+    with = knowledge_estimate(&setup).timing;
+    stack.pause_seconds = 0;
+    without = knowledge_estimate(&setup).timing;
+    CHECK_NEAR(with.micro_seconds, without.micro_seconds, 0.01);
+
+    // Full training has no adapters to visit, and a host that needs no time has none to pause.
+    stack.pause_seconds = 1;
+    CHECK(knowledge_estimate(&setup).timing.micro_seconds >= 0.99 * without.micro_seconds);
+    CHECK_NEAR(knowledge_estimate(&setup).timing.pause_seconds, without.host_seconds, 1e-9);
+    setup.recipe.method = RECIPE_FULL;
+    CHECK(knowledge_estimate(&setup).timing.pause_seconds == 0);
+}
+
 // Seconds of all products of fp32 adapters in a step.
 static double fp32_adapter_seconds(struct setup *setup)
 {

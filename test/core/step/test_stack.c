@@ -50,6 +50,21 @@ TEST(stack_of_a_user_differs_only_in_what_it_says)
     CHECK(own->launch_seconds == unsloth->launch_seconds);
 }
 
+TEST(stack_of_the_trainer_copies_its_logits_to_fp32_and_a_bare_loop_does_not)
+{
+    struct knowledge k = knowledge_open();
+    const struct stack *hf, *peft;
+    CHECK(!stack_find(&hf, k.stacks, k.stack_count, "hf"));
+    CHECK(!stack_find(&peft, k.stacks, k.stack_count, "hf-peft"));
+    CHECK(peft->loss_moved_bytes == hf->loss_moved_bytes + 2 + 4); // 16 bits read, 32 written
+    struct stack bare = *peft;
+    stack_without_trainer(&bare);
+    CHECK(bare.loss_moved_bytes == hf->loss_moved_bytes);
+    CHECK(bare.step_seconds == 0 && bare.pause_seconds == 0);
+    CHECK(bare.recompute_launches < peft->recompute_launches);
+    CHECK(bare.launch_seconds == peft->launch_seconds);
+}
+
 // A copy that changes nothing is the stack itself: no part of the program asks for a stack's name.
 TEST(stack_like_another_plans_as_the_other_does)
 {
