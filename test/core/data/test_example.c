@@ -62,3 +62,26 @@ TEST(example_gives_different_templates_different_names)
     CHECK(strcmp(rule.template_name, other.template_name));
     CHECK(example_hash(TEXT("abc")) != example_hash(TEXT("abd")));
 }
+
+// Byte by byte into words, as it is defined.
+static uint64_t slow_hash(const unsigned char *at, size_t size)
+{
+    uint64_t hash = size * UINT64_C(0x9E3779B97F4A7C15);
+    for (size_t first = 0; first < size; first += 8) {
+        uint64_t word = 0;
+        for (size_t i = first; i < size && i < first + 8; i++)
+            word |= (uint64_t)at[i] << 8 * (i - first);
+        hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+TEST(example_hash_of_every_size_is_the_one_that_results_of_units_hold)
+{
+    unsigned char bytes[40];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * 37 + 200);
+    for (size_t size = 0; size <= sizeof bytes; size++)
+        CHECK(example_hash((struct text){ (const char *)bytes, size }) == slow_hash(bytes, size));
+}
