@@ -54,9 +54,9 @@ struct inputs {
     const struct lengths *list;
     const struct window_request *request;
     const struct packing_trainer *trainer;
-    struct arena *scratch; // of one simulation, rewound after each
-    struct arena *kept;    // of sizes
-    const uint32_t *order; // of the examples, the same in all
+    struct arena *scratch;                           // of one simulation, rewound after each
+    struct arena *kept;                              // of sizes
+    const uint32_t *order;                           // of the examples, the same in all
     struct packing_sizes sizes[BATCHING_PACKED + 1]; // of the rules, once they were needed
     struct lengths_sums sums;
     int64_t longest;
