@@ -168,6 +168,7 @@ static void begin_block(struct source *s, struct block *b, struct text rows)
                               .at = rows.at,
                               .end = rows.at + rows.size,
                               .next_line = s->line };
+    b->lines = 0;
     b->is_table = s->table;
     b->names = s->names;
     b->name_count = s->name_count;
@@ -275,7 +276,8 @@ static enum err fill(struct source *s, struct block *b)
     }
     begin_block(s, b, (struct text){ b->buffer, whole });
     b->rows.cutter.open = open;
-    s->line += lines_count((struct text){ b->buffer, whole });
+    b->lines = lines_count((struct text){ b->buffer, whole });
+    s->line += b->lines;
     s->scanned = size - whole;
     return keep(s, b->buffer + whole, size - whole);
 }
@@ -304,6 +306,7 @@ static enum err fill_from_table(struct source *s, struct block *b)
         b->buffer[size++] = '\n';
     }
     begin_block(s, b, (struct text){ b->buffer, size });
+    b->lines = rows;
     s->line += rows;
     return OK;
 }

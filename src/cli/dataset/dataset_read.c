@@ -327,7 +327,8 @@ static enum err next_block(struct run *run, struct block *block, bool *more)
                              .rows = { .cutter = { .format = LINES_JSON },
                                        .at = example->at,
                                        .end = example->at + example->size,
-                                       .next_line = 1 } };
+                                       .next_line = 1 },
+                             .lines = lines_count((struct text){ example->at, example->size }) };
     return OK;
 }
 
@@ -390,6 +391,7 @@ static enum err refuse(const struct run *run, const struct example *bad)
 
 static enum err give_examples(struct run *run, const struct item *item)
 {
+    enum { AHEAD = 16 };
     size_t first = 0;
     for (size_t i = 0; i < item->count; i++) {
         const struct result *result = &item->results[i];
@@ -400,6 +402,7 @@ static enum err give_examples(struct run *run, const struct item *item)
             .labelled = result->labelled,
             .text_bytes = result->text_bytes,
             .hash = result->hash,
+            .later_hash = i + AHEAD < item->count ? result[AHEAD].hash : 0,
             .problem = result->problem,
             .is_second = result->is_second,
             .is_empty = result->is_empty,
@@ -452,11 +455,11 @@ static void drop(void *context, void *at)
 static int64_t weigh(void *context, const void *at)
 {
     const struct run *run = context;
-    const struct lines *rows = &((const struct item *)at)->block.rows;
-    struct text text = { rows->at, (size_t)(rows->end - rows->at) };
-    size_t tokens = run->reading->wants_ids ? TOKEN_BYTES * text.size / 4 : 0; // of about 4 bytes
-    return (int64_t)((size_t)run->row_cost * text.size + tokens +
-                     (size_t)lines_count(text) * sizeof(struct result));
+    const struct block *block = &((const struct item *)at)->block;
+    size_t size = (size_t)(block->rows.end - block->rows.at);
+    size_t tokens = run->reading->wants_ids ? TOKEN_BYTES * size / 4 : 0; // of about 4 bytes
+    return (int64_t)((size_t)run->row_cost * size + tokens +
+                     (size_t)block->lines * sizeof(struct result));
 }
 
 // "example" is the built-in dataset, unless a file has that name.

@@ -69,6 +69,15 @@ static bool seen_before(struct counting_seen *seen, uint64_t hash)
     return known;
 }
 
+// Asks for the place of a hash that comes soon: a table of many texts is not in the cache.
+static void ask_ahead(const struct counting_seen *seen, uint64_t hash)
+{
+    if (!hash || !seen->room || !is_kept(seen, hash))
+        return;
+    __builtin_prefetch(&seen->slots[hash & (seen->room - 1)]);
+    __builtin_prefetch(&seen->copies[hash & (seen->room - 1)]);
+}
+
 // From the texts that were kept to all: each stands for 2^level, with its copies or without.
 static void estimate(struct profile *profile, const struct counting_seen *seen)
 {
@@ -124,6 +133,7 @@ void counting_add(struct counting *counting, const struct example *example)
     profile_note(profile, arena, PROFILE_LONGEST, example->file, example->line, example->tokens,
                  NULL);
     note_parts(profile, arena, example);
+    ask_ahead(&counting->seen, example->later_hash);
     enum profile_kind kind = example->is_empty                             ? PROFILE_EMPTY
                              : !example->labelled                          ? PROFILE_UNLABELLED
                              : seen_before(&counting->seen, example->hash) ? PROFILE_DUPLICATE

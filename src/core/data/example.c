@@ -140,12 +140,21 @@ static uint64_t folded(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-// Eight bytes at a time, multiplied and folded. A copy of a size that the compiler knows is one
-// instruction, any other a call.
+// Eight bytes at a time, multiplied and folded; in long texts four such hashes side by side, as
+// each step waits for the one before. A copy of a size that the compiler knows is one instruction.
 uint64_t example_hash(struct text text)
 {
+    enum { LANES = 4 };
     uint64_t hash = text.size * UINT64_C(0x9E3779B97F4A7C15), word;
+    uint64_t lanes[LANES] = { 1, 2, 3, 4 };
     size_t at = 0;
+    for (; text.size - at >= 8 * LANES; at += 8 * LANES)
+        for (size_t i = 0; i < LANES; i++) {
+            memcpy(&word, text.at + at + 8 * i, 8);
+            lanes[i] = folded(lanes[i], word);
+        }
+    for (size_t i = 0; at && i < LANES; i++)
+        hash = folded(hash, lanes[i]);
     for (; text.size - at >= 8; at += 8) {
         memcpy(&word, text.at + at, 8);
         hash = folded(hash, word);

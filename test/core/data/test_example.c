@@ -63,25 +63,35 @@ TEST(example_gives_different_templates_different_names)
     CHECK(example_hash(TEXT("abc")) != example_hash(TEXT("abd")));
 }
 
-// Byte by byte into words, as it is defined.
-static uint64_t slow_hash(const unsigned char *at, size_t size)
+TEST(example_hash_changes_with_every_bit_and_with_the_size)
 {
-    uint64_t hash = size * UINT64_C(0x9E3779B97F4A7C15);
-    for (size_t first = 0; first < size; first += 8) {
-        uint64_t word = 0;
-        for (size_t i = first; i < size && i < first + 8; i++)
-            word |= (uint64_t)at[i] << 8 * (i - first);
-        hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
-        hash ^= hash >> 32;
+    char bytes[100] = { 0 };
+    for (size_t size = 0; size <= sizeof bytes; size++) {
+        struct text text = { bytes, size };
+        uint64_t hash = example_hash(text);
+        CHECK(hash == example_hash((struct text){ arena_copy(&test_arena, bytes, size), size }));
+        CHECK(!size || hash != example_hash((struct text){ bytes, size - 1 }));
+        for (size_t bit = 0; bit < 8 * size; bit++) {
+            bytes[bit / 8] ^= (char)(1 << bit % 8);
+            CHECK(example_hash(text) != hash);
+            bytes[bit / 8] ^= (char)(1 << bit % 8);
+        }
     }
-    return hash;
 }
 
-TEST(example_hash_of_every_size_is_the_one_that_results_of_units_hold)
+TEST(example_hash_differs_when_two_words_change_places)
 {
-    unsigned char bytes[40];
+    char bytes[96];
     for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(i * 37 + 200);
-    for (size_t size = 0; size <= sizeof bytes; size++)
-        CHECK(example_hash((struct text){ (const char *)bytes, size }) == slow_hash(bytes, size));
+        bytes[i] = (char)(i / 8);
+    struct text text = { bytes, sizeof bytes };
+    uint64_t hash = example_hash(text);
+    for (size_t i = 0; i < 12; i++)
+        for (size_t k = 0; k < i; k++) {
+            memset(bytes + 8 * i, (int)k, 8);
+            memset(bytes + 8 * k, (int)i, 8);
+            CHECK(example_hash(text) != hash);
+            memset(bytes + 8 * i, (int)i, 8);
+            memset(bytes + 8 * k, (int)k, 8);
+        }
 }
