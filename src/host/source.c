@@ -138,6 +138,9 @@ static enum err open_file(struct source *s)
     drop_byte_order_mark(s);
     head.size = s->pending_size;
     enum lines_format format = s->options.format;
+    if (format == LINES_CSV && s->options.to) // cut as text: its name does not say what it is
+        return fail(ERR_USAGE, "%s: is read in parts, which --format csv cannot; name it %s.csv",
+                    s->archive.name, s->archive.name);
     s->cutter = (struct lines_cutter){ .format = format ? format : lines_guess(path, head) };
     if (head.size > 262 && !memcmp(head.at + 257, "ustar", 5))
         return fail(ERR_INPUT, "%s: is a tar archive; unpack it with tar -xf first",
