@@ -3,7 +3,7 @@
 """profile_share.py TEXT...: the rate of `gpuhours profile` as a share of the tokenizer's own, for each family and text.
 
 TEXT is a file of bench/texts.py. Its records become JSON Lines with one text each; both rates are MB of text per second of
-processor time, one thread, cold, best of 3, without the start of the program. Needs `make check-oracles` (the tokenizers) and
+processor time, one thread, cold, best of 3 (of the program 5), without the start of the program. Needs `make check-oracles` (the tokenizers) and
 build/fast/bench/tokenizer (`make bench ONLY=tokenizer`). MODELS picks families.
 """
 import json
@@ -33,7 +33,7 @@ def write_rows(path, records):
 def profile_seconds(model, path):
     tokenizer = f'build/oracles/models/{model}/tokenizer.json'
     return min(processor_seconds(['build/gpuhours', 'profile', path, '--tokenizer', tokenizer, '--template', 'none', '--labels', 'all',
-                                  '--threads', '1', '--ledger', 'off', '--json']) for _ in range(3))
+                                  '--threads', '1', '--ledger', 'off', '--json']) for _ in range(5))
 
 
 def tokenizer_rate(model, text):

@@ -170,6 +170,78 @@ const char *json_string_stop(const char *at, const char *end)
     return at;
 }
 
+enum { BLOCK = 64, SHORT = 16 }; // bytes looked at together, a bit of a word for each; of a key
+
+static bool has_stop(const char *at)
+{
+    uint8_t most = 0;
+    for (int i = 0; i < BLOCK; i++) { // compilers vectorize this
+        uint8_t stops = ((at[i] == '"') | (at[i] == '\\')) ? 0xFF : 0;
+        most = stops > most ? stops : most;
+    }
+    return most;
+}
+
+// Which bytes of a block equal c.
+static inline uint64_t bits_equal(const char *at, char c)
+{
+#define EIGHT 1, 2, 4, 8, 16, 32, 64, 128
+    static const uint8_t places[BLOCK] = { EIGHT, EIGHT, EIGHT, EIGHT, EIGHT, EIGHT, EIGHT, EIGHT };
+#undef EIGHT
+    uint8_t found[BLOCK];
+    uint64_t bits = 0, word;
+    for (int i = 0; i < BLOCK; i++) // and this
+        found[i] = at[i] == c ? places[i] : 0;
+    for (int i = 0; i < BLOCK; i += 8) {
+        memcpy(&word, found + i, 8);
+        bits |= word * 0x0101010101010101u >> 56 << i; // the sum of eight bytes
+    }
+    return bits;
+}
+
+// Which backslashes of a block begin an escape: in a run of them every second. `is_escaped` says
+// whether the first byte follows one that does, and becomes that of the next block. A sum carries
+// through runs; those that begin at odd places are told apart by their first bit (as in simdjson).
+static inline uint64_t escapes_among(uint64_t slashes, uint64_t *is_escaped)
+{
+    const uint64_t odd = 0xAAAAAAAAAAAAAAAAu;
+    uint64_t begun = slashes & ~*is_escaped;
+    uint64_t escapes = ((((begun << 1) | odd) - begun) ^ odd) & slashes;
+    *is_escaped = escapes >> (BLOCK - 1);
+    return escapes;
+}
+
+// The closing quote of a string that goes on at `at`, or end. Keys are short: a few words first.
+static const char *closing_quote(const char *at, const char *end, bool *escaped)
+{
+    uint64_t is_escaped = 0, word;
+    for (const char *key = at; end - key >= 8 && key - at < SHORT; key += 8) {
+        memcpy(&word, key, 8);
+        uint64_t stops = bytes_equal(word, '"') | bytes_equal(word, '\\');
+        if (stops && key[bytes_before(stops)] == '"')
+            return key + bytes_before(stops);
+        if (stops)
+            break;
+    }
+    for (; end - at >= BLOCK; at += BLOCK) {
+        if (!is_escaped && !has_stop(at))
+            continue;
+        uint64_t quotes = bits_equal(at, '"'), slashes = bits_equal(at, '\\');
+        uint64_t first = is_escaped;
+        quotes &= ~(escapes_among(slashes, &is_escaped) << 1 | first);
+        uint64_t before = quotes ? (quotes & -quotes) - 1 : UINT64_MAX;
+        *escaped = *escaped || slashes & before;
+        if (quotes)
+            return at + __builtin_ctzll(quotes);
+    }
+    at += is_escaped && at < end;
+    while ((at = json_string_stop(at, end)) < end && *at == '\\') {
+        *escaped = true;
+        at = end - at > 2 ? at + 2 : end;
+    }
+    return at;
+}
+
 struct text json_raw_string(struct json_reader *in, bool *escaped)
 {
     *escaped = false;
@@ -178,11 +250,7 @@ struct text json_raw_string(struct json_reader *in, bool *escaped)
         stop(in, "expected a string");
         return (struct text){ "", 0 };
     }
-    const char *start = in->at + 1, *at = start;
-    while ((at = json_string_stop(at, in->end)) < in->end && *at == '\\') {
-        *escaped = true;
-        at = in->end - at > 2 ? at + 2 : in->end;
-    }
+    const char *start = in->at + 1, *at = closing_quote(start, in->end, escaped);
     if (at == in->end) {
         stop(in, "has an unclosed string");
         in->at = in->end;
@@ -224,51 +292,75 @@ static size_t copy_plain(char *to, const char *at, const char *end)
     return (size_t)(at - start);
 }
 
+// Writes what an escape stands for; returns the end of the escape, or NULL if it is none.
+static const char *take_escape(char **to, const char *at, const char *end)
+{
+    static const char simple[256] = { ['n'] = '\n', ['t'] = '\t', ['r'] = '\r',  ['b'] = '\b',
+                                      ['f'] = '\f', ['"'] = '"',  ['\\'] = '\\', ['/'] = '/' };
+    if (end - at < 2)
+        return NULL;
+    unsigned char kind = (unsigned char)at[1];
+    at += 2;
+    if (simple[kind]) {
+        *(*to)++ = simple[kind];
+        return at;
+    }
+    int code = kind == 'u' && end - at >= 4 ? hex(at) : -1;
+    if (code < 0)
+        return NULL;
+    at += 4;
+    if (code >= 0xD800 && code < 0xDC00 && end - at >= 6 && at[0] == '\\' && at[1] == 'u') {
+        int low = hex(at + 2);
+        if (low >= 0xDC00 && low < 0xE000) {
+            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+            at += 6;
+        }
+    }
+    if (code >= 0xD800 && code < 0xE000)
+        code = 0xFFFD;
+    *to += text_put_utf8(*to, (uint32_t)code);
+    return at;
+}
+
+// Decodes at least one block; returns where it stopped, or NULL. Whole blocks are copied, because
+// that is quicker than to see how much is plain: two blocks must be left.
+static const char *unescape_block(char **to, const char *at, const char *end)
+{
+    const char *next = at + BLOCK, *block = at;
+    uint64_t escapes = escapes_among(bits_equal(at, '\\'), &(uint64_t){ 0 });
+    while (escapes) {
+        const char *escape = block + __builtin_ctzll(escapes);
+        memcpy(*to, at, BLOCK);
+        *to += escape - at;
+        at = take_escape(to, escape, end);
+        if (!at)
+            return NULL;
+        escapes = at < next ? escapes & ~(uint64_t)0 << (at - block) : 0;
+    }
+    if (at < next) {
+        memcpy(*to, at, BLOCK);
+        *to += next - at;
+        at = next;
+    }
+    return at;
+}
+
 // Returns the size, or SIZE_MAX for an invalid escape.
 static size_t unescape(char *out, struct text raw)
 {
     const char *at = raw.at, *end = raw.at + raw.size;
     char *to = out;
-    for (;;) {
+    while (at && end - at >= 2 * BLOCK)
+        at = unescape_block(&to, at, end);
+    while (at) {
         size_t plain = copy_plain(to, at, end);
         to += plain;
         at += plain;
         if (at == end)
-            break;
-        if (end - at < 2)
-            return SIZE_MAX;
-        char kind = at[1];
-        at += 2;
-        switch (kind) {
-        case 'n': *to++ = '\n'; break;
-        case 't': *to++ = '\t'; break;
-        case 'r': *to++ = '\r'; break;
-        case 'b': *to++ = '\b'; break;
-        case 'f': *to++ = '\f'; break;
-        case '"':
-        case '\\':
-        case '/': *to++ = kind; break;
-        case 'u': {
-            int code = end - at >= 4 ? hex(at) : -1;
-            if (code < 0)
-                return SIZE_MAX;
-            at += 4;
-            if (code >= 0xD800 && code < 0xDC00 && end - at >= 6 && at[0] == '\\' && at[1] == 'u') {
-                int low = hex(at + 2);
-                if (low >= 0xDC00 && low < 0xE000) {
-                    code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-                    at += 6;
-                }
-            }
-            if (code >= 0xD800 && code < 0xE000)
-                code = 0xFFFD;
-            to += text_put_utf8(to, (uint32_t)code);
-            break;
-        }
-        default: return SIZE_MAX;
-        }
+            return (size_t)(to - out);
+        at = take_escape(&to, at, end);
     }
-    return (size_t)(to - out);
+    return SIZE_MAX;
 }
 
 size_t json_unescape(char *out, struct text raw)

@@ -94,15 +94,31 @@ static bool is_valid_block(const uint8_t *bytes)
     return !bad;
 }
 
+// The same, for blocks without characters of four bytes: false for others.
+static bool is_usual_block(const uint8_t *bytes)
+{
+    uint8_t bad = 0;
+    for (int i = VALID_BEFORE; i < VALID_BEFORE + VALID_BLOCK; i++) { // and this
+        uint8_t c = bytes[i], last = bytes[i - 1];
+        uint8_t must = (last >= 0xC0) | (bytes[i - 2] >= 0xE0);
+        uint8_t continues = (int8_t)c < -64;
+        bad |= (must ^ continues) | ((c & 0xFE) == 0xC0) | (c >= 0xF0);
+        bad |= ((last == 0xE0) & (c < 0xA0)) | ((last == 0xED) & (c > 0x9F));
+    }
+    return !bad && bytes[0] < 0xF0 && bytes[1] < 0xF0 && bytes[2] < 0xF0;
+}
+
+static bool is_good_block(const uint8_t *bytes)
+{
+    return is_ascii_block(bytes) || is_usual_block(bytes) || is_valid_block(bytes);
+}
+
 // Skips blocks that are good, up to the character that is not complete in them. The bytes before
 // `at` are whole characters.
 static const char *skip_valid(const char *at, const char *end)
 {
-    for (; end - at >= VALID_BLOCK; at += VALID_BLOCK) {
-        const uint8_t *bytes = (const uint8_t *)at - VALID_BEFORE;
-        if (!is_ascii_block(bytes) && !is_valid_block(bytes))
-            break;
-    }
+    while (end - at >= VALID_BLOCK && is_good_block((const uint8_t *)at - VALID_BEFORE))
+        at += VALID_BLOCK;
     for (int back = 1; back <= VALID_BEFORE; back++)
         if (!follows(at - back))
             return (unsigned char)at[-back] >= 0xC0 ? at - back : at;
@@ -125,6 +141,10 @@ bool unicode_valid(const char *at, size_t size)
     if (!is_valid_until(&at, at + VALID_BEFORE, end))
         return false;
     at = skip_valid(at, end);
+    bool whole = (uint8_t)end[-1] < 0xC0 && (uint8_t)end[-2] < 0xE0 && (uint8_t)end[-3] < 0xF0;
+    if (end - at < VALID_BLOCK && whole &&
+        is_good_block((const uint8_t *)end - VALID_BLOCK - VALID_BEFORE)) // the rest, with more
+        return true;
     return is_valid_until(&at, end, end);
 }
 

@@ -138,6 +138,9 @@ static enum err open_file(struct source *s)
     drop_byte_order_mark(s);
     head.size = s->pending_size;
     enum lines_format format = s->options.format;
+    if (format == LINES_CSV && s->options.to) // cut as text: its name does not say what it is
+        return fail(ERR_USAGE, "%s: is read in parts, which --format csv cannot; name it %s.csv",
+                    s->archive.name, s->archive.name);
     s->cutter = (struct lines_cutter){ .format = format ? format : lines_guess(path, head) };
     if (head.size > 262 && !memcmp(head.at + 257, "ustar", 5))
         return fail(ERR_INPUT, "%s: is a tar archive; unpack it with tar -xf first",
@@ -168,6 +171,7 @@ static void begin_block(struct source *s, struct block *b, struct text rows)
                               .at = rows.at,
                               .end = rows.at + rows.size,
                               .next_line = s->line };
+    b->lines = 0;
     b->is_table = s->table;
     b->names = s->names;
     b->name_count = s->name_count;
@@ -275,7 +279,8 @@ static enum err fill(struct source *s, struct block *b)
     }
     begin_block(s, b, (struct text){ b->buffer, whole });
     b->rows.cutter.open = open;
-    s->line += lines_count((struct text){ b->buffer, whole });
+    b->lines = lines_count((struct text){ b->buffer, whole });
+    s->line += b->lines;
     s->scanned = size - whole;
     return keep(s, b->buffer + whole, size - whole);
 }
@@ -304,6 +309,7 @@ static enum err fill_from_table(struct source *s, struct block *b)
         b->buffer[size++] = '\n';
     }
     begin_block(s, b, (struct text){ b->buffer, size });
+    b->lines = rows;
     s->line += rows;
     return OK;
 }

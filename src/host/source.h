@@ -44,6 +44,7 @@ struct block {
     const char *name;   // of the file
     size_t file;        // its index in source.inputs
     struct lines rows;  // to be copied, then walked with lines_next()
+    int64_t lines;      // that they take
     bool is_table;      // rows.line counts rows, not lines
     struct text *names; // CSV: the header's cells
     size_t name_count;

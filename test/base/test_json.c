@@ -2,6 +2,7 @@
 // JSON: values, errors with line and column, hostile input, and reading back what was written.
 
 #include "base/json.h"
+#include "base/rng.h"
 #include "test/test.h"
 
 #include <string.h>
@@ -50,6 +51,58 @@ TEST(json_finds_the_end_of_strings_at_every_offset)
                     text[stop + 1] = '"';
                 CHECK(json_string_stop(text + start, text + sizeof text) == text + stop);
             }
+}
+
+// A string decoded byte by byte; SIZE_MAX if it has no end or a wrong escape. at is after its
+// quote.
+static size_t slow_string(char *out, const char *at, const char *end, const char **stop)
+{
+    static const char from[] = "ntrbf\"\\/", to[] = "\n\t\r\b\f\"\\/";
+    size_t size = 0;
+    bool wrong = false;
+    for (; at < end && *at != '"'; at++) {
+        bool escape = *at == '\\';
+        if (escape && ++at == end)
+            break;
+        const char *known = escape && *at ? strchr(from, *at) : NULL;
+        bool code = escape && end - at > 4 && !memcmp(at, "u00e9", 5);
+        wrong = wrong || (escape && !known && !code);
+        memcpy(out + size, code ? "\xC3\xA9" : known ? &to[known - from] : at, code ? 2 : 1);
+        size += code ? 2 : 1;
+        at += code ? 4 : 0;
+    }
+    *stop = at + 1;
+    return at < end && !wrong ? size : SIZE_MAX;
+}
+
+// Strings of random pieces, so that escapes and runs of backslashes cross every border.
+TEST(json_decodes_long_strings_as_byte_by_byte)
+{
+    static const char *const pieces[] = { "\\\\", "\\n",          "\\\"", "\\u00e9",
+                                          "a",    "\xE4\xB8\xAD", "bcd",  "/",
+                                          "\\/",  "    ",         "\\t",  "wörter in Zeilen" };
+    struct rng rng = rng_seeded(23);
+    char text[700], expected[700];
+    for (int round = 0; round < 20000; round++) {
+        size_t size = 1, most = 2 + rng_below(&rng, 600), kinds = 1 + rng_below(&rng, 12);
+        for (text[0] = '"'; size < most;) {
+            const char *piece = pieces[rng_below(&rng, kinds)];
+            memcpy(text + size, piece, strlen(piece));
+            size += strlen(piece);
+        }
+        if (round % 8 == 0) // a backslash somewhere: what follows it changes
+            text[1 + rng_below(&rng, size - 1)] = '\\';
+        text[size++] = round % 16 == 1 ? 'x' : '"';
+        const char *stop;
+        size_t wanted = slow_string(expected, text + 1, text + size, &stop);
+        struct text copy = { arena_copy(&test_arena, text, size), size }; // ends where memory does
+        struct json_reader in = json_reader(copy);
+        struct text found = json_string(&in, &test_arena);
+        CHECK((wanted == SIZE_MAX) == (in.problem != NULL));
+        if (wanted != SIZE_MAX && !in.problem)
+            CHECK(found.size == wanted && !memcmp(found.at, expected, wanted) &&
+                  in.at - in.start == stop - text);
+    }
 }
 
 TEST(json_reads_a_giant_string_of_escapes_in_one_pass)

@@ -198,6 +198,32 @@ TEST(valid_utf8_is_told_64_bytes_at_once_as_by_single_characters)
     CHECK(!different && valid > 50000 / TEST_CASES_OF && valid < 80000 / TEST_CASES_OF);
 }
 
+TEST(valid_utf8_may_break_and_end_at_every_place_of_a_block)
+{
+    static const char *const parts[] = {
+        "\xC3\xA9",         "\xE4\xB8\xAD", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF", "\xC3",
+        "\xE4\xB8",         "\xE4",         "\xF0\x9F\x98",     "\xF0\x9F",         "\xF0",
+        "\xE0\x9F\xBF",     "\xED\xA0\x80", "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xC0\x80",
+        "\xF5\x80\x80\x80", "\x80",         "\xE0\xA0\x80\x80",
+    };
+    static const char *const around[] = { "a", "\xE4\xB8\xAD" }; // a block of either is told alone
+    for (size_t i = 0; i < 2 * sizeof parts / sizeof *parts; i++)
+        for (size_t place = 0; place < 140; place++) {
+            char text[320];
+            const char *fill = around[i % 2], *part = parts[i / 2];
+            size_t size = 0, each = strlen(fill);
+            for (; size < place; size += each)
+                memcpy(text + size, fill, each);
+            memcpy(text + size, part, strlen(part));
+            size += strlen(part);
+            size_t shortest = size;
+            for (; size < 220; size += each)
+                memcpy(text + size, fill, each);
+            for (; size >= shortest; size--)
+                CHECK(unicode_valid(text, size) == is_valid_by_characters(text, text + size));
+        }
+}
+
 TEST(bytes_that_are_not_utf8_become_replacement_characters_as_python_decodes_them)
 {
     static const char *const cases[][2] = {

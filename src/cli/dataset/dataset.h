@@ -28,7 +28,7 @@ struct dataset_options {
     const char *fields, *system, *date, *image_size, *image_folder;
     const struct vision *vision; // how the model reads images; NULL: it does not. No option
     const char *trainer;         // of the stack, as packing.h has it; NULL: hf. No option
-    int format;                  // enum record_format
+    int format;                  // enum record_format; RECORD_CSV too
     int labels;                  // enum chat_labels
     int bad_rows;                // enum dataset_bad_rows
     int64_t threads, image_max_pixels;

@@ -284,13 +284,39 @@ static enum err detect(struct run *run, const struct block *block)
     struct record_schema *schema = ARENA_NEW(&run->source_arena, struct record_schema, 1);
     const struct dataset_options *options = &run->dataset->options;
     struct text fields = options->fields ? text_of(options->fields) : (struct text){ 0 };
-    enum record_format format = (enum record_format)options->format;
+    bool is_csv = options->format == RECORD_CSV;
+    enum record_format format = is_csv ? RECORD_AUTO : (enum record_format)options->format;
     const struct example_table table = { NULL, block->names, block->name_count };
     enum err err = example_detect(schema, &run->source_arena, &block->rows, &table, format, fields);
     if (err)
         return error_prefix(err, "%s: ", block->name);
     run->schema = schema;
     return OK;
+}
+
+// Lines of text without a name may be a CSV of one column: its header looks like any word. Said
+// where that word is one that columns have.
+static void note_header(struct run *run, const struct block *block)
+{
+    const struct dataset_options *options = &run->dataset->options;
+    struct lines rows = block->rows;
+    struct text first, second;
+    if (run->reading->quiet || options->format || strchr(block->name, '.') ||
+        !lines_next(&rows, &first) || !lines_next(&rows, &second))
+        return;
+    struct text name = text_trim(first);
+    if (name.size > 2 && name.at[0] == '"' && name.at[name.size - 1] == '"')
+        name = (struct text){ name.at + 1, name.size - 2 };
+    struct record_schema schema;
+    struct text fields = options->fields ? text_of(options->fields) : (struct text){ 0 };
+    bool is_column = false;
+    if (!record_detect_columns(&schema, &run->source_arena, &name, 1, NULL, 0, RECORD_AUTO, fields))
+        for (size_t i = 0; i < RECORD_FIELDS; i++)
+            is_column = is_column || (schema.columns[i].at && text_equal(schema.columns[i], name));
+    if (is_column)
+        print_note("%s is read as lines of text; if its first line, %.*s, is the header of a CSV, "
+                   "give --format csv, and if not, --format text",
+                   block->name, TEXT_ARGS(name));
 }
 
 static bool has_rows(const struct block *block)
@@ -327,7 +353,8 @@ static enum err next_block(struct run *run, struct block *block, bool *more)
                              .rows = { .cutter = { .format = LINES_JSON },
                                        .at = example->at,
                                        .end = example->at + example->size,
-                                       .next_line = 1 } };
+                                       .next_line = 1 },
+                             .lines = lines_count((struct text){ example->at, example->size }) };
     return OK;
 }
 
@@ -374,6 +401,8 @@ static enum err take(void *context, void *at, bool *more)
                                  : detect(run, &item->block));
         if (!is_plain)
             TRY(keep_columns(run));
+        else
+            note_header(run, &item->block);
         add_shape(run, file, is_plain ? NULL : run->schema);
     }
     item->schema = is_plain ? NULL : run->schema;
@@ -390,6 +419,7 @@ static enum err refuse(const struct run *run, const struct example *bad)
 
 static enum err give_examples(struct run *run, const struct item *item)
 {
+    enum { AHEAD = 16 };
     size_t first = 0;
     for (size_t i = 0; i < item->count; i++) {
         const struct result *result = &item->results[i];
@@ -400,6 +430,7 @@ static enum err give_examples(struct run *run, const struct item *item)
             .labelled = result->labelled,
             .text_bytes = result->text_bytes,
             .hash = result->hash,
+            .later_hash = i + AHEAD < item->count ? result[AHEAD].hash : 0,
             .problem = result->problem,
             .is_second = result->is_second,
             .is_empty = result->is_empty,
@@ -452,11 +483,11 @@ static void drop(void *context, void *at)
 static int64_t weigh(void *context, const void *at)
 {
     const struct run *run = context;
-    const struct lines *rows = &((const struct item *)at)->block.rows;
-    struct text text = { rows->at, (size_t)(rows->end - rows->at) };
-    size_t tokens = run->reading->wants_ids ? TOKEN_BYTES * text.size / 4 : 0; // of about 4 bytes
-    return (int64_t)((size_t)run->row_cost * text.size + tokens +
-                     (size_t)lines_count(text) * sizeof(struct result));
+    const struct block *block = &((const struct item *)at)->block;
+    size_t size = (size_t)(block->rows.end - block->rows.at);
+    size_t tokens = run->reading->wants_ids ? TOKEN_BYTES * size / 4 : 0; // of about 4 bytes
+    return (int64_t)((size_t)run->row_cost * size + tokens +
+                     (size_t)block->lines * sizeof(struct result));
 }
 
 // "example" is the built-in dataset, unless a file has that name.
@@ -511,6 +542,11 @@ static void keep_shapes(struct dataset_reading *reading, struct arena *arena)
     reading->shapes = kept;
 }
 
+static enum lines_format lines_of(const struct dataset *dataset)
+{
+    return dataset->options.format == RECORD_CSV ? LINES_CSV : LINES_UNKNOWN;
+}
+
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading)
 {
@@ -531,7 +567,8 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
     run.example = find_example(words, count);
     if (!err)
         err = source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,
-                          &(struct source_options){ .block_bytes = BLOCK_BYTES,
+                          &(struct source_options){ .format = lines_of(dataset),
+                                                    .block_bytes = BLOCK_BYTES,
                                                     .row_limit_bytes = row_limit(&run),
                                                     .from = reading->from,
                                                     .to = reading->to });

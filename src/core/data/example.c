@@ -134,17 +134,36 @@ void example_worker_release(struct example_worker *worker)
     *worker = (struct example_worker){ 0 };
 }
 
-// Eight bytes at a time, multiplied and folded.
+static uint64_t folded(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+    return hash ^ hash >> 32;
+}
+
+// Eight bytes at a time, multiplied and folded; in long texts four such hashes side by side, as
+// each step waits for the one before. A copy of a size that the compiler knows is one instruction.
 uint64_t example_hash(struct text text)
 {
-    uint64_t hash = text.size * UINT64_C(0x9E3779B97F4A7C15);
-    for (size_t at = 0; at < text.size; at += 8) {
-        uint64_t word = 0;
-        memcpy(&word, text.at + at, text.size - at < 8 ? text.size - at : 8);
-        hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
-        hash ^= hash >> 32;
+    enum { LANES = 4 };
+    uint64_t hash = text.size * UINT64_C(0x9E3779B97F4A7C15), word;
+    uint64_t lanes[LANES] = { 1, 2, 3, 4 };
+    size_t at = 0;
+    for (; text.size - at >= 8 * LANES; at += 8 * LANES)
+        for (size_t i = 0; i < LANES; i++) {
+            memcpy(&word, text.at + at + 8 * i, 8);
+            lanes[i] = folded(lanes[i], word);
+        }
+    for (size_t i = 0; at && i < LANES; i++)
+        hash = folded(hash, lanes[i]);
+    for (; text.size - at >= 8; at += 8) {
+        memcpy(&word, text.at + at, 8);
+        hash = folded(hash, word);
     }
-    return hash;
+    if (at == text.size)
+        return hash;
+    word = 0;
+    memcpy(&word, text.at + at, text.size - at);
+    return folded(hash, word);
 }
 
 // The labelled bytes in the type that the tokenizer takes.

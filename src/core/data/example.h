@@ -56,6 +56,7 @@ struct example {
     int64_t tokens, labelled;
     int64_t text_bytes;
     uint64_t hash;             // of the text
+    uint64_t later_hash;       // of one that comes soon, so that memory can be asked ahead; 0: none
     const char *problem;       // NULL, or why the row cannot be used
     bool is_second;            // not the first of its row: the rejected answer, another thread
     bool is_empty;             // no text except what template and tokenizer add

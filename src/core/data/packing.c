@@ -137,18 +137,9 @@ static void pack_chunks(const struct packing_job *job, struct packing_bins *bins
                         struct packing_scratch *scratch, const struct packing_piece *pieces,
                         const int32_t *sizes, size_t count)
 {
-    const struct packing_rule *rule = job->rule;
     for (size_t first = 0, end; first < count; first = end) {
         end = chunk_end(job, pieces, first, count);
-        size_t size = end - first;
-        switch (rule->method) {
-        case PACKING_BEST_FIT: packing_best_fit(bins, scratch, sizes, first, size); break;
-        case PACKING_KNAPSACK: packing_knapsack(bins, scratch, sizes, first, size); break;
-        case PACKING_NEXT_FIT: packing_next_fit(bins, scratch, sizes, first, size); break;
-        default:
-            packing_first_fit(bins, scratch, sizes, first, size,
-                              rule->method == PACKING_FIRST_FIT_DECREASING, rule->bin_examples);
-        }
+        packing_place(bins, scratch, job->rule, sizes, first, end - first);
     }
 }
 
@@ -271,11 +262,16 @@ static void sort_falling(uint32_t *order, uint32_t *spare, const int32_t *sizes,
     }
 }
 
+size_t packing_mega(size_t count, int64_t batch)
+{
+    size_t mega = count / ((size_t)batch * 4);
+    return (mega > 50 ? 50 : mega ? mega : 1) * (size_t)batch;
+}
+
 void packing_group(uint32_t *order, const int32_t *sizes, size_t count, int64_t batch,
                    struct arena *scratch)
 {
-    size_t mega = count / ((size_t)batch * 4);
-    mega = (mega > 50 ? 50 : mega ? mega : 1) * (size_t)batch;
+    size_t mega = packing_mega(count, batch);
     uint32_t *spare = ARENA_NEW(scratch, uint32_t, mega < count ? mega : count);
     size_t longest = 0;
     for (size_t first = 0; first < count; first += mega) {
@@ -355,7 +351,7 @@ static void make_rows(const struct packing_job *job)
 
 // --- the plan ----------------------------------------------------------------
 
-static enum err check(const struct packing_setup *setup, const struct lengths *lengths)
+enum err packing_check(const struct packing_setup *setup, const struct lengths *lengths)
 {
     if (setup->window < 2 || setup->window > PACKING_LARGEST_WINDOW)
         return fail(ERR_USAGE, "the context is %lld tokens; it must be 2 to %d",
@@ -419,7 +415,7 @@ static enum err start(struct packing_job *job, struct packing *out, struct arena
                       const struct packing_setup *setup)
 {
     *out = (struct packing){ 0 };
-    TRY(check(setup, lengths));
+    TRY(packing_check(setup, lengths));
     *job = packing_job(rule, setup);
     job->arena = arena;
     job->lengths = lengths;

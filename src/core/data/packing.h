@@ -167,6 +167,25 @@ struct packing {
 enum err packing_plan(struct packing *out, struct arena *arena, const struct lengths *lengths,
                       const struct packing_rule *rule, const struct packing_setup *setup);
 
+// Simulates one rule at many windows, from sizes that are gathered and sorted once.
+struct packing_sizes {
+    struct arena *arena;
+    const struct lengths *lengths;
+    struct packing_rule rule;
+    int32_t *all, *cut; // of the examples; cut: at the window
+    size_t count, mega;
+    int32_t longest;
+    bool suits; // sizes alone tell the sums
+};
+// The setup's window does not matter. Points to the lengths.
+void packing_sizes_init(struct packing_sizes *out, struct arena *arena,
+                        const struct lengths *lengths, const struct packing_rule *rule,
+                        const struct packing_setup *setup);
+// Fills in rows, processed and useful tokens, attended, padding_share and fill exactly as
+// packing_plan() would; false where only that one can tell. Only the setup's window may differ.
+bool packing_sizes_simulate(struct batches *out, const struct packing_sizes *sizes,
+                            const struct packing_setup *setup);
+
 // Counts first sights over an epoch and, unless NULL, another one with another shuffle.
 void packing_count_sights(struct packing_sights *out, const struct packing *epoch,
                           const struct packing *next);

@@ -157,13 +157,28 @@ static const uint64_t *sort_keys(struct packing_scratch *scratch, size_t count)
     return from;
 }
 
+static bool is_falling(const int32_t *sizes, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (sizes[i] > sizes[i - 1])
+            return false;
+    return true;
+}
+
 // Keys sorted by decreasing size, stable; their lower halves are the items.
 static const uint64_t *by_falling_size(struct packing_scratch *scratch, const int32_t *sizes,
                                        size_t first, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         scratch->keys[i] = (uint64_t)(scratch->capacity - sizes[first + i]) << 32 | (first + i);
-    return sort_keys(scratch, count);
+    return is_falling(sizes + first, count) ? scratch->keys : sort_keys(scratch, count);
+}
+
+void packing_sort_falling(struct packing_scratch *scratch, int32_t *sizes, size_t count)
+{
+    const uint64_t *keys = by_falling_size(scratch, sizes, 0, count);
+    for (size_t i = 0; i < count; i++)
+        sizes[i] = (int32_t)(scratch->capacity - (int64_t)(keys[i] >> 32));
 }
 
 // --- algorithms --------------------------------------------------------------
@@ -354,6 +369,20 @@ size_t packing_volume(struct packing_bins *bins, struct packing_scratch *scratch
     }
     bins->placed = kept;
     return left_over;
+}
+
+void packing_place(struct packing_bins *bins, struct packing_scratch *scratch,
+                   const struct packing_rule *rule, const int32_t *sizes, size_t first,
+                   size_t count)
+{
+    switch (rule->method) {
+    case PACKING_BEST_FIT: packing_best_fit(bins, scratch, sizes, first, count); break;
+    case PACKING_KNAPSACK: packing_knapsack(bins, scratch, sizes, first, count); break;
+    case PACKING_NEXT_FIT: packing_next_fit(bins, scratch, sizes, first, count); break;
+    default:
+        packing_first_fit(bins, scratch, sizes, first, count,
+                          rule->method == PACKING_FIRST_FIT_DECREASING, rule->bin_examples);
+    }
 }
 
 // --- a lower bound ---------------------------------------------------------------

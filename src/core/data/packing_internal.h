@@ -22,6 +22,9 @@ struct packing_job {
 
 struct packing_job packing_job(const struct packing_rule *rule, const struct packing_setup *setup);
 
+enum err packing_check(const struct packing_setup *setup, const struct lengths *lengths);
+size_t packing_mega(size_t count, int64_t batch); // examples that are grouped together
+
 // Computes the batches and sums of job->out from its rows.
 void packing_make_batches(const struct packing_job *job);
 
@@ -66,6 +69,13 @@ void packing_next_fit(struct packing_bins *bins, struct packing_scratch *scratch
                       const int32_t *sizes, size_t first, size_t count);
 void packing_knapsack(struct packing_bins *bins, struct packing_scratch *scratch,
                       const int32_t *sizes, size_t first, size_t count);
+
+// The same by the method of a rule, except VOLUME and WRAPPED.
+void packing_place(struct packing_bins *bins, struct packing_scratch *scratch,
+                   const struct packing_rule *rule, const int32_t *sizes, size_t first,
+                   size_t count);
+
+void packing_sort_falling(struct packing_scratch *scratch, int32_t *sizes, size_t count);
 
 // Packs a chunk given as a list of items. Unless this is the last chunk, the items of its last row
 // are not placed but returned at the start of the list. Returns their number.

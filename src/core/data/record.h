@@ -27,6 +27,8 @@ enum record_format {
     RECORD_PROMPT,     // prompt alone, to which a policy answers (RL)
     RECORD_TREE,       // prompt: a message with its replies, and so on; a sequence for each thread
     RECORD_FORMATS,
+    RECORD_CSV =
+        RECORD_FORMATS, // no shape of rows: the data is CSV, and its columns tell the shape
 };
 extern const char *const record_format_names[]; // by format, ended by NULL
 

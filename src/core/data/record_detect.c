@@ -9,8 +9,18 @@
 enum { COLUMNS = 96, ROWS = 64 };
 
 const char *const record_format_names[] = {
-    "auto",       "messages", "sharegpt", "alpaca", "prompt-completion", "question-answer", "text",
-    "preference", "prompt",   "tree",     NULL
+    "auto",
+    "messages",
+    "sharegpt",
+    "alpaca",
+    "prompt-completion",
+    "question-answer",
+    "text",
+    "preference",
+    "prompt",
+    "tree",
+    "csv",
+    NULL,
 };
 
 static const char *const field_names[RECORD_FIELDS] = {

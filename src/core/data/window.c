@@ -54,15 +54,18 @@ struct inputs {
     const struct lengths *list;
     const struct window_request *request;
     const struct packing_trainer *trainer;
-    struct arena *scratch; // of one simulation, rewound after each
-    const uint32_t *order; // of the examples, the same in all
+    struct arena *scratch;                           // of one simulation, rewound after each
+    struct arena *kept;                              // of sizes
+    const uint32_t *order;                           // of the examples, the same in all
+    struct packing_sizes sizes[BATCHING_PACKED + 1]; // of the rules, once they were needed
     struct lengths_sums sums;
     int64_t longest;
-    struct batches uncut[BATCHING_PACKED]; // of a window that cuts nothing; steps 0: not known yet
+    struct batches uncut[BATCHING_PACKED]; // of a window that cuts nothing; rows 0: not known yet
 };
 
-// Simulates an epoch at one context, exactly as the profile's batches are.
-static enum err simulate(struct batches *out, const struct inputs *in, enum batching batching,
+// Simulates an epoch at one context, exactly as the profile's batches are. Only those of its sums
+// that packing_sizes_simulate() has are used.
+static enum err simulate(struct batches *out, struct inputs *in, enum batching batching,
                          int64_t context)
 {
     const struct window_request *request = in->request;
@@ -74,6 +77,11 @@ static enum err simulate(struct batches *out, const struct inputs *in, enum batc
                                    .ranks = request->ranks,
                                    .seed = request->seed,
                                    .order = in->order };
+    struct packing_sizes *sizes = &in->sizes[batching];
+    if (!sizes->lengths)
+        packing_sizes_init(sizes, in->kept, in->list, &rule, &setup);
+    if (packing_sizes_simulate(out, sizes, &setup))
+        return OK;
     struct arena_mark mark = arena_mark(in->scratch);
     struct packing packing;
     enum err err = packing_plan(&packing, in->scratch, in->list, &rule, &setup);
@@ -94,7 +102,7 @@ static enum err simulate_padded(struct batches *out, struct inputs *in, enum bat
     bool whole = context >= in->longest + SLACK;
     if (!whole)
         return simulate(out, in, batching, context);
-    if (!uncut->steps)
+    if (!uncut->rows)
         TRY(simulate(uncut, in, batching, context));
     *out = *uncut;
     return OK;
@@ -200,8 +208,9 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
     *out = (struct window_plan){ .rows = ARENA_NEW(arena, struct window, MOST_CANDIDATES) };
     out->count = find_candidates(windows, tally, request->context);
 
-    struct arena scratch = { 0 };
+    struct arena scratch = { 0 }, kept = { 0 };
     in.scratch = &scratch;
+    in.kept = &kept;
     struct lengths shuffled;
     if (!in.list) {
         lengths_unroll(&shuffled, &scratch, tally, request->seed);
@@ -216,6 +225,7 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
             whole = costs[i];
     }
     arena_release(&scratch);
+    arena_release(&kept);
     TRY(err);
     if (isnan(whole))
         whole = costs[out->count - 1];

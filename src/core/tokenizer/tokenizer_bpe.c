@@ -329,6 +329,33 @@ static void queue_init(struct queue *q, const struct tokenizer *t, struct tokeni
     q->nodes = tokenizer_room(cache, &cache->queue, count * sizeof *q->nodes);
 }
 
+// Sets the bits of a rank whose list was empty.
+static inline void queue_mark(struct queue *q, uint32_t rank)
+{
+    for (int level = 0; level < 4; level++, rank /= 64) {
+        uint64_t *bits = &q->bits[level][rank / 64], had = *bits;
+        *bits |= UINT64_C(1) << rank % 64;
+        if (had)
+            break; // the bits of the levels above are set
+    }
+}
+
+// The same as queue_add(), for a pair after all others.
+static inline void queue_append(struct queue *q, int32_t at, uint32_t rank)
+{
+    struct node *node = &q->nodes[at];
+    node->rank = rank;
+    if (rank == NO_RANK)
+        return;
+    int32_t before = q->tails[rank];
+    node->earlier = before;
+    node->later = NOWHERE;
+    q->tails[rank] = at;
+    *(before >= 0 ? &q->nodes[before].later : &q->heads[rank]) = at;
+    if (before < 0)
+        queue_mark(q, rank);
+}
+
 static inline void queue_add(struct queue *q, int32_t at, uint32_t rank)
 {
     struct node *node = &q->nodes[at];
@@ -343,12 +370,8 @@ static inline void queue_add(struct queue *q, int32_t at, uint32_t rank)
     node->later = after;
     *(before >= 0 ? &q->nodes[before].later : &q->heads[rank]) = at;
     *(after >= 0 ? &q->nodes[after].earlier : &q->tails[rank]) = at;
-    for (int level = 0; level < 4; level++, rank /= 64) {
-        uint64_t *bits = &q->bits[level][rank / 64], had = *bits;
-        *bits |= UINT64_C(1) << rank % 64;
-        if (had)
-            break; // the bits of the levels above are set
-    }
+    if (before < 0 && after < 0)
+        queue_mark(q, rank);
 }
 
 static inline void queue_remove(struct queue *q, int32_t at)
@@ -380,44 +403,72 @@ static int32_t queue_first(const struct queue *q)
     return q->heads[rank];
 }
 
-// The rank of the pair at i before any merge. word is NULL unless every byte is a symbol.
-static uint32_t first_rank(const struct tokenizer *t, const struct symbols *s, const char *word,
-                           size_t i)
+// The pair that was last asked for: in long words the same one comes again and again.
+struct last_pair {
+    int32_t left, right;
+    uint32_t rank;
+};
+
+static inline uint32_t rank_of(const struct tokenizer *t, struct last_pair *last, int32_t left,
+                               int32_t right)
 {
-    return word ? t->byte_ranks[(unsigned char)word[i] << 8 | (unsigned char)word[i + 1]]
-                : tokenizer_rank(&t->merges, s->ids[i], s->ids[i + 1]);
+    if (last->left != left || last->right != right)
+        *last = (struct last_pair){ left, right, tokenizer_rank(&t->merges, left, right) };
+    return last->rank;
+}
+
+// All pairs before any merge. word is NULL unless every byte is a symbol.
+static void queue_fill(struct queue *q, const struct tokenizer *t, const struct symbols *s,
+                       const char *word)
+{
+    const unsigned char *bytes = (const unsigned char *)word;
+    struct last_pair last = { TOKENIZER_NONE, TOKENIZER_NONE, NO_RANK };
+    int32_t count = (int32_t)s->count;
+    for (int32_t i = 0; i + 1 < count; i++) {
+        q->nodes[i].previous = i - 1;
+        q->nodes[i].next = i + 1;
+        queue_append(q, i,
+                     bytes ? t->byte_ranks[bytes[i] << 8 | bytes[i + 1]]
+                           : rank_of(t, &last, s->ids[i], s->ids[i + 1]));
+    }
+    q->nodes[count - 1].previous = count - 2;
+    q->nodes[count - 1].next = NOWHERE;
+    q->nodes[count - 1].rank = NO_RANK;
 }
 
 static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache, struct symbols *s,
                        const char *word)
 {
     struct queue q;
+    struct last_pair with_next = { TOKENIZER_NONE, TOKENIZER_NONE, NO_RANK };
+    struct last_pair with_previous = with_next;
     queue_init(&q, t, cache, s->count);
-    int32_t count = (int32_t)s->count;
-    for (int32_t i = 0; i < count; i++) {
-        q.nodes[i].previous = i - 1;
-        q.nodes[i].next = i + 1 < count ? i + 1 : NOWHERE;
-        if (i + 1 == count)
-            q.nodes[i].rank = NO_RANK;
-        else
-            queue_add(&q, i, first_rank(t, s, word, (size_t)i));
-    }
-    for (int32_t left; (left = queue_first(&q)) >= 0;) {
+    queue_fill(&q, t, s, word);
+    for (int32_t left = queue_first(&q); left >= 0;) {
         int32_t right = q.nodes[left].next, next = q.nodes[right].next;
         int32_t previous = q.nodes[left].previous;
-        s->ids[left] = t->merges.wholes[q.nodes[left].rank];
+        uint32_t rank = q.nodes[left].rank, lowest = rank;
+        s->ids[left] = t->merges.wholes[rank];
         s->sizes[left] += s->sizes[right];
         queue_remove(&q, left);
         queue_remove(&q, right);
         q.nodes[left].next = next;
         if (next >= 0) {
             q.nodes[next].previous = left;
-            queue_add(&q, left, tokenizer_rank(&t->merges, s->ids[left], s->ids[next]));
+            uint32_t made = rank_of(t, &with_next, s->ids[left], s->ids[next]);
+            // Where `next` begins the pair that merges after this one, the pair before it is
+            // another one then: only a lower one would come first and needs to be in the queue.
+            if (made <= rank || q.heads[rank] != next)
+                queue_add(&q, left, made);
+            lowest = made < lowest ? made : lowest;
         }
         if (previous >= 0) {
+            uint32_t made = rank_of(t, &with_previous, s->ids[previous], s->ids[left]);
             queue_remove(&q, previous);
-            queue_add(&q, previous, tokenizer_rank(&t->merges, s->ids[previous], s->ids[left]));
+            queue_add(&q, previous, made);
+            lowest = made < lowest ? made : lowest;
         }
+        left = lowest == rank && q.heads[rank] >= 0 ? q.heads[rank] : queue_first(&q);
     }
     s->count = 0;
     for (int32_t i = 0; i >= 0; i = q.nodes[i].next)

@@ -62,3 +62,36 @@ TEST(example_gives_different_templates_different_names)
     CHECK(strcmp(rule.template_name, other.template_name));
     CHECK(example_hash(TEXT("abc")) != example_hash(TEXT("abd")));
 }
+
+TEST(example_hash_changes_with_every_bit_and_with_the_size)
+{
+    char bytes[100] = { 0 };
+    for (size_t size = 0; size <= sizeof bytes; size++) {
+        struct text text = { bytes, size };
+        uint64_t hash = example_hash(text);
+        CHECK(hash == example_hash((struct text){ arena_copy(&test_arena, bytes, size), size }));
+        CHECK(!size || hash != example_hash((struct text){ bytes, size - 1 }));
+        for (size_t bit = 0; bit < 8 * size; bit++) {
+            bytes[bit / 8] ^= (char)(1 << bit % 8);
+            CHECK(example_hash(text) != hash);
+            bytes[bit / 8] ^= (char)(1 << bit % 8);
+        }
+    }
+}
+
+TEST(example_hash_differs_when_two_words_change_places)
+{
+    char bytes[96];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i / 8);
+    struct text text = { bytes, sizeof bytes };
+    uint64_t hash = example_hash(text);
+    for (size_t i = 0; i < 12; i++)
+        for (size_t k = 0; k < i; k++) {
+            memset(bytes + 8 * i, (int)k, 8);
+            memset(bytes + 8 * k, (int)i, 8);
+            CHECK(example_hash(text) != hash);
+            memset(bytes + 8 * i, (int)i, 8);
+            memset(bytes + 8 * k, (int)k, 8);
+        }
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broken tokenizer files and their errors.
 
+#include "base/rng.h"
 #include "core/tokenizer/tokenizer.h"
 #include "test/test.h"
 
@@ -117,6 +118,102 @@ TEST(rank_files_of_published_models_are_known_by_their_number_of_ranks)
         struct tokenizer_cache *cache = tokenizer_cache_init(t);
         CHECK(tokenizer_count(t, cache, TEXT("a \xE4\xB8\xAD"), 0) == 5);
         tokenizer_cache_release(cache);
+    }
+}
+
+// A random vocabulary of two letters, whose merges come in any order: parts after what they make.
+struct random_merges {
+    char words[64][8];
+    size_t word_count;
+    uint8_t left[64], right[64], whole[64];
+    size_t merge_count;
+};
+
+static size_t word_named(struct random_merges *m, const char *word)
+{
+    size_t i = 0;
+    while (i < m->word_count && strcmp(m->words[i], word))
+        i++;
+    if (i == m->word_count)
+        strcpy(m->words[m->word_count++], word);
+    return i;
+}
+
+static struct tokenizer *random_tokenizer(struct random_merges *m, struct rng *rng)
+{
+    struct out vocabulary = { .arena = &test_arena }, merges = { .arena = &test_arena };
+    *m = (struct random_merges){ 0 };
+    word_named(m, "a"), word_named(m, "b");
+    for (int i = 0; i < 30; i++) {
+        size_t left = rng_below(rng, m->word_count), right = rng_below(rng, m->word_count);
+        char word[16];
+        snprintf(word, sizeof word, "%s%s", m->words[left], m->words[right]);
+        bool known = strlen(word) > 7;
+        for (size_t k = 0; k < m->merge_count; k++)
+            known = known || (m->left[k] == left && m->right[k] == right);
+        if (known)
+            continue;
+        size_t at = rng_below(rng, m->merge_count + 1);
+        memmove(m->left + at + 1, m->left + at, m->merge_count - at);
+        memmove(m->right + at + 1, m->right + at, m->merge_count - at);
+        memmove(m->whole + at + 1, m->whole + at, m->merge_count++ - at);
+        m->left[at] = (uint8_t)left, m->right[at] = (uint8_t)right;
+        m->whole[at] = (uint8_t)word_named(m, word);
+    }
+    for (size_t i = 0; i < m->word_count; i++)
+        out_put(&vocabulary, "%s\"%s\":%zu", i ? "," : "", m->words[i], i);
+    for (size_t i = 0; i < m->merge_count; i++)
+        out_put(&merges, "%s\"%s %s\"", i ? "," : "", m->words[m->left[i]], m->words[m->right[i]]);
+    struct tokenizer *t = NULL;
+    const char *text =
+        text_format(&test_arena, "{\"model\":{\"type\":\"BPE\",\"vocab\":{%s},\"merges\":[%s]}}",
+                    out_string(&vocabulary), out_string(&merges));
+    CHECK(!tokenizer_read(&t, &test_arena, text_of(text), "t"));
+    return t;
+}
+
+// Merges the first pair of the lowest rank until none is left, looking through all of them.
+static size_t merge_slowly(const struct random_merges *m, int32_t *ids, size_t count)
+{
+    for (;;) {
+        size_t rank = m->merge_count, place = 0;
+        for (size_t i = 0; i + 1 < count; i++)
+            for (size_t k = 0; k < rank; k++)
+                if (ids[i] == m->left[k] && ids[i + 1] == m->right[k])
+                    rank = k, place = i;
+        if (rank == m->merge_count)
+            return count;
+        ids[place] = m->whole[rank];
+        memmove(ids + place + 1, ids + place + 2, (count-- - place - 2) * sizeof *ids);
+    }
+}
+
+TEST(long_words_merge_by_rank_and_then_from_the_left_whatever_the_order_of_merges)
+{
+    struct rng rng = rng_seeded(31);
+    for (int round = 0; round < 300; round++) {
+        struct arena_mark mark = arena_mark(&test_arena);
+        struct random_merges m;
+        struct tokenizer *t = random_tokenizer(&m, &rng);
+        if (!t)
+            return;
+        struct tokenizer_cache *cache = tokenizer_cache_init(t);
+        for (int k = 0; k < 10; k++) {
+            char text[400];
+            int32_t ids[400];
+            size_t size = 64 + rng_below(&rng, sizeof text - 64), run = 1 + rng_below(&rng, 20);
+            for (size_t i = 0; i < size; i++) // alike, or runs of one letter
+                text[i] =
+                    i && rng_below(&rng, run) ? text[i - 1] : (char)('a' + rng_below(&rng, 2));
+            for (size_t i = 0; i < size; i++)
+                ids[i] = text[i] - 'a';
+            size_t count = merge_slowly(&m, ids, size);
+            struct tokens tokens = { .arena = &test_arena };
+            tokenizer_encode(t, cache, (struct text){ text, size }, 0, &tokens);
+            CHECK(tokens.count == count && !memcmp(tokens.ids, ids, count * sizeof *ids));
+        }
+        tokenizer_cache_release(cache);
+        arena_rewind(&test_arena, mark);
     }
 }
 
