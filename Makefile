@@ -134,7 +134,7 @@ $(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vo
 $(BUILD)/page: $(LIBRARY) $(call object,tools/page.c)
 $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
 	@echo "  link $@"
-	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+	$(Q)$(LINK) $^ $(LDLIBS) $(MPI_LIBS) -o $@
 
 # The tests with forecasts of few samples, for thousands of plans: what counts samples is compiled again.
 COUNTS_SAMPLES := $(shell grep -l FORECAST_SAMPLES $(CORE))
@@ -143,7 +143,7 @@ $(BUILD)/few/obj/%.c.o: %.c $(BUILD)/flags | $(BUILD)/deps
 	$(Q)$(COMPILE) -DFORECAST_SAMPLES=500 -c $< -o $@
 $(BUILD)/few/tests: $(patsubst %,$(BUILD)/few/obj/%.o,$(COUNTS_SAMPLES)) \
                     $(filter-out $(call object,$(COUNTS_SAMPLES)),$(LIBRARY) $(COMMANDS) $(call object,$(TESTS)))
-	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+	$(Q)$(LINK) $^ $(LDLIBS) $(MPI_LIBS) -o $@
 
 # Stand-ins for a trainer and for NVIDIA's driver, used by tests.
 $(BUILD)/stand_in/%.so: test/stand_ins/%.c | $(BUILD)/deps
@@ -190,7 +190,7 @@ bench: benches
 benches: $(BENCHES) # built, not run: CI sees that they compile
 $(BUILD)/bench/%: $(BUILD)/obj/bench/bench_%.c.o $(LIBRARY)
 	@mkdir -p $(@D); echo "  link $@"
-	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+	$(Q)$(LINK) $^ $(LDLIBS) $(MPI_LIBS) -o $@
 
 # --- CUDA, loaded at run time on machines with a GPU -------------------------
 
@@ -225,7 +225,7 @@ build/cuda/flags: FORCE
 cuda-parity: build/cuda-parity $(if $(NVCC),build/libgpuhours-cuda.so)
 build/cuda-parity: $(LIBRARY) $(call object,$(wildcard test/cuda/*.c))
 	@echo "  link $@"
-	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+	$(Q)$(LINK) $^ $(LDLIBS) $(MPI_LIBS) -o $@
 
 # --- installing and packaging ------------------------------------------------
 
@@ -266,7 +266,7 @@ fuzz-large: $(patsubst build/fuzz/%,$(BUILD)/large/%,$(FUZZERS))
 	$(Q)bad=0; for target in $^; do $$target $$(ls -d test/fuzz/seeds/$${target##*/}/* | head -20) || bad=1; done; exit $$bad
 $(BUILD)/large/%: $(BUILD)/obj/test/fuzz/fuzz_%.c.o $(BUILD)/obj/test/fuzz/large.c.o $(BUILD)/obj/test/fuzz/mutate.c.o $(LIBRARY) $(call object,$(FUZZED_COMMANDS))
 	@mkdir -p $(@D)
-	$(Q)$(LINK) $^ $(LDLIBS) $(BLAS) $(MPI_LIBS) -o $@
+	$(Q)$(LINK) $^ $(LDLIBS) $(MPI_LIBS) -o $@
 build/fuzz/flags: FORCE
 	@mkdir -p $(@D); echo '$(FUZZ_COMPILE)' | cmp -s - $@ || echo '$(FUZZ_COMPILE)' > $@
 build/fuzz/obj/%.c.o: %.c build/fuzz/flags | build/fuzz/deps

@@ -44,7 +44,7 @@ RECIPES = {
 if DEVICE == "cuda":  # imitated on a processor, a thousand times slower
     RECIPES["fp8"] = "--method lora --rank 16 --precision fp8"
 ROWS = 512 if DEVICE == "cuda" else 64
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # of each of the many runs
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # of each of the many runs
 STEPS = "--context 256 --micro-batch 4 --accumulation 2 --epochs 4 --rate 0.003 --save-every 2 --seed 3 --quiet --ledger off"
 SHAPE = {"model_type": "llama", "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2,
          "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 512,

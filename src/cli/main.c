@@ -70,10 +70,10 @@ static enum err show_example(struct arena *arena)
 // where that fails. A wrapped trainer keeps the environment that the user gave it.
 static void take_better_kernels(char **argv)
 {
-    const char *better = product_better_kernels();
     for (char **word = argv; *word; word++)
         if (!strcmp(*word, "--"))
             return;
+    const char *better = product_better_kernels();
     if (better && !setenv(PRODUCT_KERNELS, better, 0))
         execv("/proc/self/exe", argv);
 }
@@ -105,8 +105,7 @@ int main(int argc, char **argv)
         print_note("%s", error_text());
     arena_release(&arena);
     int code = print_end(err);
-    // Without the libraries' own ends: with little memory OpenBLAS waits there, for a thread of its
-    // own that asks for memory forever.
+    // Without the libraries' own ends, which may wait forever where memory is short.
     fflush(NULL);
     _exit(code);
 }

@@ -43,7 +43,6 @@ const struct reference_item reference_variables[] = {
       "set by mpirun: how many there are; ranks use MPI, if the build has it" },
     { "PMIX_RANK", "the same, set by other PMIx launchers" },
     { "OMP_NUM_THREADS", "threads of a rank (default with --ranks: its share of the cores)" },
-    { "OPENBLAS_NUM_THREADS", "the same, of OpenBLAS" },
     { "SLURM_PROCID", "the same, set by Slurm's srun, with SLURM_STEP_NUM_TASKS" },
     { "SKYPILOT_NODE_RANK",
       "the same of hosts, set by SkyPilot; --ranks counts those of one host" },

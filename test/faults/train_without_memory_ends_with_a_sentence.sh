@@ -4,7 +4,7 @@
 case $FAULTS in '') echo "the sanitizers need more address space than there is"; exit 77 ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Other commands end too: OpenBLAS starts a thread before main.
+# Other commands end too.
 (ulimit -v 55000 && timeout -s KILL 60 "$GPUHOURS" show gpus) >"$work/out" 2>&1
 [ $? -ne 137 ] || { echo "show does not end"; exit 1; }
 for limit in 60000 90000 110000 116000 122000 128000 140000 200000 300000; do

@@ -88,8 +88,6 @@ static enum err prepare(const struct ranks *ranks, int *listener)
     set_number(GROUP_PLACE_LISTENER, *listener);
     if (!getenv("OMP_NUM_THREADS"))
         set_number("OMP_NUM_THREADS", threads);
-    if (!getenv("OPENBLAS_NUM_THREADS"))
-        set_number("OPENBLAS_NUM_THREADS", threads);
     return OK;
 }
 
