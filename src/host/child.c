@@ -194,9 +194,9 @@ static void remember(struct child_internal *in, struct text bytes)
         in->tail_size + bytes.size < CHILD_TAIL ? in->tail_size + bytes.size : CHILD_TAIL;
 }
 
-// Reads what is available, up to PIECES · PIECE = 4 MiB; false when there was nothing. What was
-// written between Linux's look for bytes and its look at the other end is there only on reading
-// again: one failed read is not the end.
+// Reads what is available, up to PIECES · PIECE = 4 MiB; false when there was nothing. One failed
+// read is not the end: Linux looks for bytes, then at the other end, and what is written between the
+// two should be there on reading again (by its source; not seen to happen).
 static bool take_output(struct child *child, int stream)
 {
     enum { PIECE = 1 << 16, PIECES = 64 };
