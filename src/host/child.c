@@ -195,8 +195,8 @@ static void remember(struct child_internal *in, struct text bytes)
 }
 
 // Reads what is available, up to PIECES · PIECE = 4 MiB; false when there was nothing. One failed
-// read is not the end: Linux looks for bytes, then at the other end, and what is written between the
-// two should be there on reading again (by its source; not seen to happen).
+// read is not the end: Linux looks for bytes, then at the other end, and what is written between
+// the two should be there on reading again (by its source; not seen to happen).
 static bool take_output(struct child *child, int stream)
 {
     enum { PIECE = 1 << 16, PIECES = 64 };
