@@ -114,7 +114,8 @@ static void put_step(const struct plan *plan, struct arena *a, struct out *out)
         { "elementwise", t->elementwise_seconds, "bytes over sustained bandwidth" },
         { "dequantization", t->dequantize_seconds, "bytes over sustained bandwidth" },
         { "host", t->host_seconds, "launching kernels, in parallel to the above" },
-        { "of it behind the GPU", t->pause_seconds, "the trainer visits each module" },
+        { "of it with an idle GPU", t->pause_seconds,
+          "the trainer between micro-batches; inferred" },
         { "exposed communication", t->exposed_seconds, "what does not overlap with compute" },
         { "waiting for longer rows", t->uneven_seconds, "GPUs wait for the one with most tokens" },
     };
