@@ -5,7 +5,7 @@
 #
 #     GPUHOURS=build/gpuhours PARTS="equal shared" sh bench/gpu/group.sh       parts, with their seconds on an H200:
 #
-#     equal      SMALL: the losses of LoRA, QLoRA and full training by 2 and 4 ranks are those of one                55
+#     equal      SMALL: the losses of LoRA, QLoRA and full training by 2 and 4 ranks are those of one, STEPS (6)      55
 #     shared     SMALL: LoRA in bf16 and fp8 and QLoRA with a base that ranks share give the bits of a whole base    20
 #     memory     MIDDLE: QLoRA of two ranks that share the base: memory of each against its plan, and how much of
 #                the communication lay under computation                                                             20
@@ -27,7 +27,7 @@ export NCCL_SOCKET_IFNAME=lo NCCL_MAX_CTAS=2 NCCL_NVLS_ENABLE=0 MASTER_ADDR=127.
 export NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4
 export GPUHOURS_GROUP_SECRET=bench GPUHOURS_GROUP_PATIENCE=60 GPUHOURS_TUNED=${GPUHOURS_TUNED:-$work/tuned}
 export PATH=$PATH:/usr/local/cuda/bin
-port=$((20000 + $$ % 20000))
+port=${PORT:-$((20000 + $$ % 20000))}
 rows=test/data/tiny_model/rows.jsonl data=$rows shape="--context 64 --micro-batch 1" # of the runs that follow
 
 # --- runs --------------------------------------------------------------------
@@ -93,7 +93,7 @@ equal() {
     for kind in "lora fp32 1e-6" "full fp32 1e-6" "qlora bf16 1e-2"; do
         set -- $kind
         for size in 1 2 4; do
-            run $size "$1-$size" --method "$1" --precision "$2" --accumulation 8 --epochs 4 --max-steps 6 --save-every 0
+            run $size "$1-$size" --method "$1" --precision "$2" --accumulation 8 --epochs 4 --max-steps "${STEPS:-6}" --save-every 0
             [ $size = 1 ] && continue
             far=$(losses "$1-1" "$1-$size")
             verdict "$(below "$far" "$3")" "$1 in $2, $size ranks: losses differ by $far of one rank's, at most $3"

@@ -25,19 +25,27 @@ done
 
 parts='
 library 3 240
+host 14 30
 parity 60 90
-rate 40 60
-kernels 75 110
-pilots 260 285
-group 330 360
+kills 200 290
+sanitizer 120 190
+equal 100 150
+rate 30 60
 experts 130 180
-widths 35 60
-whole_runs 225 260
+run_3 150 250
+run_4 150 250
+run_5 150 250
+run_6 150 250
+kernels 85 110
 tune 80 100
-offload 30 50
-peft 40 70
 speed 45 70
 long_rows 75 110
+widths 35 60
+sinks 35 60
+alone 130 150
+pilots 215 285
+run_1 180 250
+run_2 200 250
 all_engine 330 400
 all_rest 400 500
 '
@@ -48,23 +56,40 @@ library() { # whether the library that was built elsewhere runs here; if not, it
     ldd build/libgpuhours-cuda.so | grep 'not found'
     make build/libgpuhours-cuda.so INSTALL=0 ARCHS=90 && build/cuda-parity zero
 }
+rate() { ONLY="llama-3.1-8b lora bf16 4096 4 8" bash bench/gpu/engine.sh | tee /dev/stderr | grep -q tokens_per_second; }
+host() { # how fast one core is, and PyTorch's launches: what steps of small batches wait for
+    lscpu | grep -E 'Model name|MHz|L3|Thread|Hypervisor'
+    cat /proc/loadavg
+    python3 bench/gpu/host_speed.py
+}
+kernels() { python3 bench/gpu/kernels.py run "$OUT/kernels.jsonl"; }
+alone() { PART_S=130 PARTS="one memory" sh bench/gpu/group.sh; }
+
 parity() { # all in one process, and in processes of their own what remembers choices or has streams of its own
     code=0
     for word in "" tuning "tuning later" offload; do timeout 60 build/cuda-parity "$word" || code=1; done
     return $code
 }
-rate() { ONLY="llama-3.1-8b lora bf16 4096 4 8" bash bench/gpu/engine.sh | tee /dev/stderr | grep -q tokens_per_second; }
-kernels() { python3 bench/gpu/kernels.py run "$OUT/kernels.jsonl"; }
+equal() { PART_S=140 STEPS=3 SMALL=llama-3.2-1b PARTS=equal sh bench/gpu/group.sh; }
+kills() { PART_S=280 KILLS_S=200 PARTS=kills sh bench/gpu/group.sh; }
+sanitizer() { PART_S=180 PARTS=sanitizer sh bench/gpu/group.sh; }
 pilots() { PILOT_SECONDS=40 sh bench/gpu/six_pilots.sh 1b-rounded 1b-packed; }
-group() { PART_S=130 KILLS_S=85 PARTS="one kills equal shared memory eight" sh bench/gpu/group.sh; }
-experts() { PART_S=60 LIMIT_S=30 PARTS="parity families equal sinks" sh bench/gpu/experts.sh; }
-widths() { python3 bench/gpu/widths_recomputed.py "$OUT/widths_recomputed.jsonl"; }
-whole_runs() { sh bench/gpu/whole_runs.sh run; }
+run_number() { # N: the whole run of one of the six, without a pilot
+    name=$(sed -n "/^configurations='/,/^'/p" bench/gpu/six_pilots.sh | sed -n "$(($1 + 1))s/ .*//p")
+    PILOT_SECONDS=0 OUT=$OUT/run_$1 sh bench/gpu/six_pilots.sh "$name"
+}
+run_1() { run_number 1; }
+run_2() { run_number 2; }
+run_3() { run_number 3; }
+run_4() { run_number 4; }
+run_5() { run_number 5; }
+run_6() { run_number 6; }
 tune() { PARTS=tune sh bench/gpu/options.sh; }
-offload() { PARTS=offload sh bench/gpu/options.sh; }
-peft() { python3 tools/peft_roundtrip.py build/session/peft gpt_oss; }
+experts() { PART_S=120 PARTS="parity families" sh bench/gpu/experts.sh; }
+sinks() { LIMIT_S=30 PARTS=sinks sh bench/gpu/experts.sh; }
 speed() { PARTS="speed kernels" sh bench/gpu/experts.sh; }
 long_rows() { bash bench/gpu/long_rows.sh; }
+widths() { python3 bench/gpu/widths_recomputed.py "$OUT/widths_recomputed.jsonl"; }
 all_engine() { PARTS="engine peers" bash bench/gpu/all.sh; } # both in the same call
 all_rest() { SKIP="build engine peers" bash bench/gpu/all.sh; }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of six_pilots.sh, which says what they are for.
 
-    six_pilots.py rows ROWS [gsm8k|glaive|full]  JSON lines whose texts have GSM8K's first lengths, in tokens of a byte, lengths
-                                                 drawn from the histogram of conversations with tools, or 1,024 tokens each
+    six_pilots.py rows ROWS [gsm8k|glaive|c4|full]  JSON lines whose texts have GSM8K's first lengths, in tokens of a byte, lengths drawn
+                                                 from the histogram of conversations with tools or from web pages, or 1,024 tokens each
     six_pilots.py share ROWS EVERY               of the rows that are evaluated: 64, as rows_trainer.py holds out
     six_pilots.py evaluations ROWS BATCH EVERY   in an epoch; the last step ends with one
     six_pilots.py judge FOLDER NAME              one JSON line: train() against both plans
@@ -22,6 +22,7 @@ import sys
 import time
 
 LENGTHS = "test/data/gsm8k_lengths.csv"
+WEB = "test/data/c4_lengths.csv"
 HISTOGRAM, BIN = "bench/gpu/glaive_lengths.csv", 64
 HELD_OUT = 64
 FULL = 1024
@@ -37,6 +38,8 @@ def lengths_of(data, count):
     if data == "gsm8k":
         return [length for length, _ in numbers(LENGTHS)][:count]
     draw, bins = random.Random(15), numbers(HISTOGRAM)
+    if data == "c4":  # each page a tenth longer or shorter: 300 lengths would have too few widths
+        return [min(2 * FULL, round(length * draw.uniform(0.9, 1.1))) for length in draw.choices([length for length, _ in numbers(WEB)], k=count)]
     drawn = draw.choices([first for first, _ in bins], [rows for _, rows in bins], k=count)
     return [first + draw.randrange(BIN) for first in drawn]
 
@@ -110,6 +113,8 @@ def record(*folders):
 
     for folder in folders:
         def wall(path):
+            if not os.path.exists(f"{folder}/{path}"):
+                return None
             hours = json.load(open(f"{folder}/{path}"))["wall_hours"]
             return {p: round(3600 * hours[p], 2) for p in ("p10", "p50", "p90")}
 
@@ -117,7 +122,8 @@ def record(*folders):
         print(json.dumps(dict(
             name=os.path.basename(folder.rstrip("/")), train_seconds=round(result["train_seconds"], 2), without_pilot=wall("before.json"),
             with_pilot=wall("after.json"), run_seconds=seconds(f"{folder}/run/stamps.jsonl"),
-            run_widths=[width for _, width in result["micro_batches"]], pilot_seconds=seconds(f"{folder}/piloted/stamps.jsonl")),
+            run_widths=[width for _, width in result["micro_batches"]],
+            pilot_seconds=seconds(f"{folder}/piloted/stamps.jsonl") if os.path.exists(f"{folder}/piloted/stamps.jsonl") else None),
             separators=(",", ":")))
 
 

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # six_pilots.sh [predict] [CONFIGURATION…]: short pilots of transformers' Trainer with PEFT forecast its bare runs.
 #
-# Six configurations differ in model, lengths, order of rows, accumulation, checkpointing and evaluation; rows are padded to the
-# longest of their micro-batch, any width. Two have GSM8K's lengths, on which the costs of new widths were measured; four have
-# those of conversations with tools, which are three times as long and were not. Micro-batches are 1.25 to 2 times those of the
-# tables measured first (bench/results/h200.md), of 4 and 8 rows, on which the program was built. Rows are as many as make train()
-# last 135 s by the plan. Two more run only when they are named, with PILOT_SECONDS=40 about 125 s each: widths rounded to
-# multiples of 64, and rows that were packed before, all of 1,024 tokens. Neither has many first sights of widths.
+# Six configurations differ in model, lengths, order of rows, accumulation, checkpointing, evaluation and saves; rows are padded to
+# the longest of their micro-batch, any width. Two have GSM8K's lengths, on which the costs of new widths were measured, one those of
+# conversations with tools, and three those of web pages, which no run had before. The first two were
+# measured (bench/results/h200.md, seventh and eighth machine), the other four not yet: their forecasts are blind.
+# Rows are as many as make train() last 125 to 135 s by the plan. Two more run only when they are named, with PILOT_SECONDS=40 about
+# 125 s each: widths rounded to multiples of 64, and rows that were packed before, all of 1,024 tokens. Neither has many first sights
+# of widths.
 #
 # predict writes bench/gpu/six_pilots.jsonl: P10, P50 and P90 of train() in seconds without a pilot, of all eight or of those
-# that are named; lines of others stay. It needs no GPU, and is committed before anything is measured. Otherwise, for each configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS
-# (50, start-up included), gpuhours plan --pilot, and the run with nothing around it, together about 190 s. One JSON line each: the
+# that are named; lines of others stay. It needs no GPU, and is committed before anything is measured. Otherwise, for each
+# configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS (50, start-up included; 0: none), gpuhours plan --pilot, and
+# the run with nothing around it, together about 190 s (without a pilot 145). One JSON line each: the
 # seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights, and know that a pilot
 # has run on the machine before. Lines, plans, pilots and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
 # A pilot or a run that takes longer than RUN_S (300) seconds is ended, and what there is of it judged.
@@ -29,16 +31,16 @@ forecasts=bench/gpu/six_pilots.jsonl
 
 # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
 configurations='
-1b-chat-shuffled llama-3.2-1b glaive 2048 3960 12 1 longest none 0 0 1
-3b-grouped-accumulated-evaluated llama-3.2-3b gsm8k 1024 6528 12 4 grouped none 20 0 1
-8b-shuffled-checkpointed llama-3.1-8b gsm8k 1024 3120 16 1 longest full 0 0 1
-1b-chat-grouped-accumulated-evaluated llama-3.2-1b glaive 2048 6528 12 4 grouped none 20 60 1
-3b-chat-shuffled-accumulated-checkpointed llama-3.2-3b glaive 2048 1408 8 4 longest full 0 0 1
-8b-chat-grouped llama-3.1-8b glaive 2048 1600 5 1 grouped none 0 0 1
+1b-web-grouped-checkpointed llama-3.2-1b c4 2048 4880 16 1 grouped full 0 0 1
+8b-grouped-accumulated llama-3.1-8b gsm8k 1024 2832 6 4 grouped none 0 0 1
+3b-shuffled-evaluated-saved llama-3.2-3b gsm8k 1024 4600 10 1 longest none 60 120 1
+1b-web-shuffled-accumulated-evaluated llama-3.2-1b c4 2048 2544 6 4 longest none 20 0 1
+3b-chat-grouped-checkpointed llama-3.2-3b glaive 2048 2100 10 1 grouped full 0 0 1
+8b-web-shuffled-accumulated-checkpointed-evaluated llama-3.1-8b c4 2048 672 4 4 longest full 20 0 1
 '
 when_named='
-1b-rounded llama-3.2-1b gsm8k 1024 4480 8 1 longest none 0 0 64
-1b-packed llama-3.2-1b full 1024 2960 8 1 longest none 0 0 1
+1b-rounded llama-3.2-1b gsm8k 1024 2880 8 1 longest none 0 0 64
+1b-packed llama-3.2-1b full 1024 1840 8 1 longest none 0 0 1
 '
 
 plan() { # MORE…
@@ -86,6 +88,13 @@ measure() {
     [ "$batching" = longest ] || trainer="$trainer --group"
     [ "$checkpointing" = none ] || trainer="$trainer --checkpointing"
     code=0 limit="timeout -k 5 ${RUN_S:-300}"
+    [ "${PILOT_SECONDS:-50}" = 0 ] || pilot
+    echo "$name: run"
+    $limit $trainer --out "$folder/run" >"$folder/run.stdout" 2>"$folder/run.stderr" || tail -c 1000 "$folder/run.stderr"
+    "$python" bench/gpu/six_pilots.py judge "$folder" "$name" | tee -a "$work/six_pilots.jsonl"
+}
+
+pilot() {
     echo "$name: pilot"
     $limit "$gpuhours" pilot --plan "$folder/before.json" --minutes "$minutes" --ledger off --quiet --out "$folder/pilot.json" -- \
         $trainer --out "$folder/piloted" >"$folder/pilot.stdout" 2>"$folder/pilot.stderr" || code=$?
@@ -98,9 +107,6 @@ measure() {
         echo "$name: the pilot has no result, exit code $code"
         tail -c 1000 "$folder/pilot.stderr"
     fi
-    echo "$name: run"
-    $limit $trainer --out "$folder/run" >"$folder/run.stdout" 2>"$folder/run.stderr" || tail -c 1000 "$folder/run.stderr"
-    "$python" bench/gpu/six_pilots.py judge "$folder" "$name" | tee -a "$work/six_pilots.jsonl"
 }
 
 keep() { # as one file, after each configuration: a command may be cut off

@@ -10,3 +10,6 @@ for file in "$folder/a.jsonl.gz" "$folder/b.csv" "$folder/c.txt"; do
 done
 $GPUHOURS profile - --tokenizer test/data/small_tokenizer.json --template chatml --json \
     < data/example.jsonl | grep -E '^  "(examples|tokens)"'
+echo "-- a pipe has the size that was read"
+head -n 3 data/example.jsonl | $GPUHOURS profile - --tokenizer test/data/small_tokenizer.json --template chatml 2>/dev/null | grep -o 'in 1 file, [0-9.]* [KMi]*B'
+head -c 3000 /dev/zero | tr '\0' 'a' | $GPUHOURS profile - --tokenizer test/data/small_tokenizer.json --json 2>/dev/null | grep '"bytes"'

@@ -533,6 +533,14 @@ static void list_files(struct run *run)
     }
 }
 
+// The size of a pipe is known once it has been read: standard input is named alone.
+static void size_pipe(const struct run *run)
+{
+    const struct inputs *inputs = &run->source.inputs; // none of the built-in example
+    if (inputs->count == 1 && inputs->sizes[0] <= 0)
+        run->reading->files->bytes = run->source.read_bytes;
+}
+
 // Copies the shapes out of the arena of take().
 static void keep_shapes(struct dataset_reading *reading, struct arena *arena)
 {
@@ -582,6 +590,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
         progress_end(&run.progress);
         reading->lines = run.source.line - 1;
         reading->read_bytes = run.source.read_bytes;
+        size_pipe(&run);
         source_close(&run.source);
     }
     for (int i = 0; run.workers && i < workers; i++)

@@ -176,16 +176,6 @@ static enum err find_layout(struct transfer *transfer)
     return OK;
 }
 
-// The slope of (device⁴ + host⁴)^¼. That a trainer's pause behind each micro-batch, compute.c,
-// follows the host too where the device sets the time is left out: it is about a tenth of such
-// steps.
-static double host_share(const struct timing *timing)
-{
-    double device = timing->matmul_seconds + timing->attention_seconds +
-                    timing->elementwise_seconds + timing->dequantize_seconds;
-    return timing->host_seconds > 0 ? 1 / (1 + pow(device / timing->host_seconds, 4)) : 0;
-}
-
 enum err transfer_open(struct transfer *out, struct arena *arena,
                        const struct transfer_source *source)
 {
@@ -204,7 +194,7 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &out->setup));
     out->roofline_tokens_per_s = estimate.tokens_per_s;
-    out->host_share = host_share(&estimate.timing);
+    out->host_share = compute_host_share(&estimate.timing);
     out->predicted_bytes = estimate.memory.total_bytes;
     out->calibration = source->calibration;
     out->prior = calibration_at(out->calibration, &out->setup);

@@ -199,6 +199,21 @@ struct place calibration_place(const struct calibration *c, const struct setup *
     };
 }
 
+// Of ln seconds that hosts take for the same launches: six rented machines with an H200 took 6.8
+// to 9.4 ms a layer of PEFT (bench/results/h200.md).
+static const double HOST_SPREAD = 0.11;
+
+// What the step list does not know where the host sets the time.
+static double host_spread(const struct setup *setup)
+{
+    struct arena arena = { 0 };
+    struct estimate estimate;
+    bool known = setup->gpu && !estimate_make(&estimate, &arena, setup);
+    double share = known ? compute_host_share(&estimate.timing) : 0;
+    arena_release(&arena);
+    return HOST_SPREAD * share;
+}
+
 double calibration_step_spread(const struct setup *setup)
 {
     struct recipe recipe = estimate_recipe(setup);
@@ -208,7 +223,7 @@ double calibration_step_spread(const struct setup *setup)
                                     .stack = setup->stack,
                                     .batch = setup->batch };
     double rate = setup->gpu ? compute_matmul_flops_per_s(setup->gpu, RECIPE_BF16) : INFINITY;
-    return moe_spread(&request, rate);
+    return hypot(moe_spread(&request, rate), host_spread(setup));
 }
 
 struct efficiency calibration_at(const struct calibration *c, const struct setup *setup)

@@ -63,7 +63,8 @@ struct efficiency calibration_of(const struct calibration *calibration, const st
 struct place calibration_place(const struct calibration *calibration, const struct setup *setup);
 
 // How unsure the step list itself is, as a deviation of ln tokens/s: measured runs of shared
-// experts, and of loops over them, are few and of few hosts. 0 without experts.
+// experts, and of loops over them, are few and of few hosts; and hosts differ, where they set the
+// time. 0 without experts where the GPU sets it.
 double calibration_step_spread(const struct setup *setup);
 
 // The stack's row with the spread of the setup: of its place, and of the step list.

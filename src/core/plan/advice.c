@@ -368,7 +368,8 @@ static const char *launch_bound(const struct plan *plan, struct arena *arena)
         return NULL;
     return text_format(arena,
                        "the host launches kernels slower (%s per micro-batch) than the GPU runs "
-                       "them (%s); a larger micro-batch, packing or compilation helps",
+                       "them (%s); a larger micro-batch, packing or compilation helps. Hosts "
+                       "differ by a tenth and more: gpuhours pilot measures yours",
                        text_seconds(arena, t->host_seconds), text_seconds(arena, device));
 }
 

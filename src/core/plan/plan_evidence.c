@@ -97,11 +97,13 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
     out_put(&out, "; without any the range would be ± %d %%",
             percent_of(exp(evidence->log_widest)));
     double runs = evidence_spread(evidence, &plan->place);
-    if (plan->prior.log_spread > runs * (1 + 1e-9))
-        out_put(&out, "; these runs leave ± %d %%, and %s the rest", percent_of(runs),
-                plan->chosen.recipe.experts == RECIPE_EXPERTS_EAGER
-                    ? "what a loop over experts costs the host makes"
-                    : "how evenly GPUs share the experts makes");
+    const struct search_result *chosen = &plan->chosen;
+    if (percent_of(plan->prior.log_spread) > percent_of(runs))
+        out_put(&out, "; these runs leave ± %d %%; the rest is %s", percent_of(runs),
+                plan->model->experts && chosen->recipe.experts == RECIPE_EXPERTS_EAGER
+                    ? "what a loop over experts costs the host"
+                : chosen->layout.expert > 1 ? "how evenly GPUs share the experts"
+                                            : "how fast the host launches kernels");
     return out_string(&out);
 }
 

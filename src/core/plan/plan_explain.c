@@ -114,8 +114,7 @@ static void put_step(const struct plan *plan, struct arena *a, struct out *out)
         { "elementwise", t->elementwise_seconds, "bytes over sustained bandwidth" },
         { "dequantization", t->dequantize_seconds, "bytes over sustained bandwidth" },
         { "host", t->host_seconds, "launching kernels, in parallel to the above" },
-        { "of it with an idle GPU", t->pause_seconds,
-          "the trainer between micro-batches; inferred" },
+        { "of it with an idle GPU", t->pause_seconds, "the trainer between micro-batches" },
         { "exposed communication", t->exposed_seconds, "what does not overlap with compute" },
         { "waiting for longer rows", t->uneven_seconds, "GPUs wait for the one with most tokens" },
     };

@@ -102,10 +102,11 @@ static double share_of_step(const struct plan *plan)
                                     .batch = setup.batch,
                                     .accumulation = setup.accumulation,
                                     .passes = setup.passes };
-    double all = 0, of_images = 0;
+    double all = 0, of_images = 0, once[STEP_OPS];
+    compute_op_times(once, step, &request, plan->chosen.gpu);
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
-        double seconds = compute_op_seconds(op, &request, plan->chosen.gpu) * op->repeats;
+        double seconds = once[i] * op->repeats;
         all += op->phase == STEP_UPDATE ? 0 : seconds;
         of_images += op->of_images ? seconds : 0;
     }

@@ -23,6 +23,8 @@ static size_t gather(struct operation *out, const struct step *step, const struc
                      const struct gpu *gpu)
 {
     size_t count = 0;
+    double seconds[STEP_OPS];
+    compute_op_times(seconds, step, r, gpu);
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
         size_t at = 0;
@@ -34,7 +36,7 @@ static size_t gather(struct operation *out, const struct step *step, const struc
             out[count++] = (struct operation){ .name = op->name, .kind = op->kind };
         double times = op->repeats * (op->phase == STEP_UPDATE ? 1 : r->accumulation) *
                        (step_trains(op->phase) ? step_rounds(r) : 1);
-        out[at].seconds += compute_op_seconds(op, r, gpu) * times;
+        out[at].seconds += seconds[i] * times;
         out[at].flops += op->flops * times;
         out[at].bytes += op->bytes * times;
     }

@@ -90,21 +90,31 @@ double compute_memory_bytes_per_s(const struct gpu *gpu)
 
 struct machine {
     double product, small_product; // of 16-bit operands; of 8- or 4-bit ones
-    double memory, elementwise, flash_forward;
+    double memory, flash_forward;
+    double narrow; // memory's rate in products of adapters
+    double share;  // of a copy's rate, where an elementwise operation has none of its own
     double cached, cache_bytes; // elementwise, of what the cache still holds
     double fp32_product;        // of fp32 adapters, by shape
 };
 
-// Of a copy's rate, what PyTorch's own kernels reach: they read strided, broadcast and cast
-// operands. By steps of transformers on an H200, 0.79 for the 1B shape and 0.81 for 8B
-// (bench/results/h200.md).
+// Of a copy's rate, what PyTorch's own kernels reach where nobody profiled them: the mean of
+// those of transformers that were (docs/formulas.md, traffic).
 static const double EAGER_SHARE = 0.8;
+
+// Of a copy's rate, what products with a rank among their sides read and write at under PEFT: 0.69
+// to 0.8 in three profiles of steps on an H200 (bench/results/h200.md).
+static const double NARROW_SHARE = 0.72;
+
+// Of the board's power, what kernels that only move data draw: assumed. With it an H200 runs the
+// products of transformers at 795 TFLOP/s, where profiles of three steps have 778 to 810, and our
+// own engine's at 712, where 703 are left of a step (bench/results/h200.md).
+static const double MOVING_POWER = 0.65;
 
 // What kernels read from the cache: published tests give 4 to 6 TB/s from A100 to H100 and Ada.
 static const double CACHE_BYTES_PER_S = 5e12;
 
 // Of the causal kernel's rate, what attention under a mask runs at on an H200; it computes the
-// whole square, of which 325 columns are the work that 650 are of the half (bench/results/h200.md).
+// whole square, so that fewer columns are lost to short rows (bench/results/h200.md).
 static const double MASKED_RATE = 0.62;
 // The price of the same bits twice: cuDNN's backward pass adds up the gradients of queries in one
 // order. 8B with LoRA on an H200: 9,150 and 8,592 tokens/s without and with it at 32,768 tokens,
@@ -149,11 +159,11 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
         if (op->fp32)
             return fmax(op->flops / (m->fp32_product * narrow_share(op)), memory);
         double rate = (op->small ? m->small_product : m->product) * shape_share(op);
-        return fmax(op->flops / rate, memory);
+        return fmax(op->flops / rate, op->adapter ? op->bytes / m->narrow : memory);
     }
     case STEP_ATTENTION: { // short rows fill the kernel badly; backward runs at about 0.75 of
                            // forward
-        double rate = op->masked ? MASKED_RATE * m->flash_forward * length / (length + 325)
+        double rate = op->masked ? MASKED_RATE * m->flash_forward * length / (length + 180)
                                  : m->flash_forward * length / (length + 650);
         if (op->phase == STEP_BACKWARD)
             rate *= 0.78;
@@ -162,34 +172,11 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
         return fmax(op->flops / rate, memory);
     }
     case STEP_ELEMENTWISE: {
-        double held = held_share(op, m);
-        return op->bytes * ((1 - held) / m->elementwise + held / m->cached);
+        double held = held_share(op, m), share = op->share > 0 ? op->share : m->share;
+        return op->bytes / share * ((1 - held) / m->memory + held / m->cached);
     }
     default: return memory;
     }
-}
-
-static struct machine machine_of(const struct step_request *r, const struct gpu *gpu)
-{
-    const struct generation *g = generation_of(gpu);
-    int precision = r->recipe->precision;
-    int half = recipe_is_small(r->recipe) ? RECIPE_BF16 : precision;
-    double product = compute_matmul_flops_per_s(gpu, half);
-    double memory = compute_memory_bytes_per_s(gpu);
-    double attention = r->stack->attention == STACK_FLASH2            ? g->flash2
-                       : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
-                                                                      : g->modern;
-    double share = r->stack->kernels == STACK_EAGER ? EAGER_SHARE : 1;
-    return (struct machine){
-        .product = product,
-        .small_product = compute_matmul_flops_per_s(gpu, precision),
-        .memory = memory,
-        .elementwise = share * memory,
-        .cached = share * fmax(memory, CACHE_BYTES_PER_S),
-        .cache_bytes = gpu->cache_bytes,
-        .fp32_product = gpu->fp32_flops_per_s,
-        .flash_forward = attention * product,
-    };
 }
 
 // Of the pieces that attention runs on: rings of context parallelism cut rows into one per rank.
@@ -199,11 +186,76 @@ static double length_of(const struct step_request *r)
     return r->batch.tokens > 0 ? r->batch.squares / r->batch.tokens / pieces : 1;
 }
 
-double compute_op_seconds(const struct step_op *op, const struct step_request *r,
-                          const struct gpu *gpu)
+// Of the best measured rate of products, what a board sustains that runs nothing else, if it is
+// known that more power than it has would be needed for all of it; else 1.
+static double sustained_share(const struct gpu *gpu)
 {
-    struct machine machine = machine_of(r, gpu);
-    return op_seconds(op, &machine, length_of(r));
+    const struct generation *g = generation_of(gpu);
+    if (!(g->power_watts > 0))
+        return 1;
+    double half = compute_peak_flops_per_s(gpu, RECIPE_BF16);
+    double best = gpu->measured_bf16_flops_per_s > 0
+                      ? gpu->measured_bf16_flops_per_s
+                      : g->datasheet_share / g->measured_share * half;
+    return fmin(1, compute_matmul_flops_per_s(gpu, RECIPE_BF16) / best);
+}
+
+// How much faster products run because the other kernels of the step leave them power: products
+// that take the time p at the rate they sustain alone, others that take the time o. Power goes with
+// the rate to the power of 3/2 (powered_flops_per_s), so that at the best rate they would draw
+// s^-3/2 of the board's; the board then slows them until the mean over the step is its own.
+// Attention draws as much as products do on their own, and neither leaves nor takes any.
+static double relief(double products, double moving, double sustained)
+{
+    // products · (rate^3/2 − 1) / rate = moving · (1 − power): with x = √rate, x³ − left·x² = 1.
+    double left = products > 0 ? moving * (1 - MOVING_POWER) / products : 0, x = 1 + left;
+    for (int i = 0; i < 6; i++) // Newton, from above
+        x -= (x * x * (x - left) - 1) / (x * (3 * x - 2 * left));
+    return fmin(x * x, 1 / sustained);
+}
+
+static struct machine machine_of(const struct step *step, const struct step_request *r,
+                                 const struct gpu *gpu)
+{
+    const struct generation *g = generation_of(gpu);
+    int precision = r->recipe->precision;
+    int half = recipe_is_small(r->recipe) ? RECIPE_BF16 : precision;
+    double product = compute_matmul_flops_per_s(gpu, half);
+    double memory = compute_memory_bytes_per_s(gpu);
+    double attention = r->stack->attention == STACK_FLASH2            ? g->flash2
+                       : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
+                                                                      : g->modern;
+    bool eager = r->stack->kernels == STACK_EAGER;
+    struct machine machine = {
+        .product = product,
+        .small_product = compute_matmul_flops_per_s(gpu, precision),
+        .memory = memory,
+        .narrow = (eager ? NARROW_SHARE : 1) * memory,
+        .share = eager ? EAGER_SHARE : 1,
+        .cached = fmax(memory, CACHE_BYTES_PER_S),
+        .cache_bytes = gpu->cache_bytes,
+        .fp32_product = gpu->fp32_flops_per_s,
+        .flash_forward = attention * product,
+    };
+    double length = length_of(r), products = 0, moving = 0, sustained = sustained_share(gpu);
+    for (size_t i = 0; i < step->count && sustained < 1; i++) {
+        const struct step_op *op = &step->ops[i];
+        double seconds = op_seconds(op, &machine, length) * op->repeats;
+        products += op->kind == STEP_MATMUL && !op->fp32 ? seconds : 0;
+        moving += op->kind == STEP_ELEMENTWISE || op->kind == STEP_DEQUANTIZE ? seconds : 0;
+    }
+    double faster = relief(products, moving, sustained);
+    machine.product *= faster;
+    machine.small_product *= faster;
+    return machine;
+}
+
+void compute_op_times(double seconds[], const struct step *step, const struct step_request *r,
+                      const struct gpu *gpu)
+{
+    struct machine machine = machine_of(step, r, gpu);
+    for (size_t i = 0; i < step->count; i++)
+        seconds[i] = op_seconds(&step->ops[i], &machine, length_of(r));
 }
 
 // Of the host, per operation. Backward is started from C++, without the interpreter; a recomputed
@@ -274,8 +326,8 @@ static double waiting(double device, double host)
     return device > 0 ? device * expm1(0.25 * log1p(pow(host / device, 4))) : host;
 }
 
-// What transformers' Trainer does in Python behind each micro-batch, once it has read the loss and
-// so waited for the GPU: it visits every module (docs/formulas.md, section compute).
+// What transformers' Trainer adds to each micro-batch while the GPU has nothing to do
+// (docs/formulas.md, section compute).
 static double pause_seconds(const struct step *step, const struct step_request *r)
 {
     double adapted = 0;
@@ -310,7 +362,7 @@ static double mean_waiting(double device, double host, double varies)
 double compute_evaluation_share(const struct timing *timing, const struct step *step,
                                 const struct step_request *r, const struct gpu *gpu)
 {
-    struct machine machine = machine_of(r, gpu);
+    struct machine machine = machine_of(step, r, gpu);
     double length = length_of(r), device = 0, all = 0, host = 0;
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
@@ -385,7 +437,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
                   const struct gpu *gpu, const struct links *links)
 {
     *out = (struct timing){ 0 };
-    struct machine machine = machine_of(r, gpu);
+    struct machine machine = machine_of(step, r, gpu);
     add_ops(out, step, r, &machine);
     double device = out->matmul_seconds + out->attention_seconds + out->elementwise_seconds +
                     out->dequantize_seconds;
@@ -425,6 +477,15 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     out->step_seconds += out->sampling_seconds;
     out->peak_share =
         out->flops / out->step_seconds / compute_peak_flops_per_s(gpu, r->recipe->precision);
+}
+
+// The slope of (device⁴ + host⁴)^¼. That a trainer's pause behind each micro-batch follows the host
+// too where the device sets the time is left out: it is about a tenth of such steps.
+double compute_host_share(const struct timing *timing)
+{
+    double device = timing->matmul_seconds + timing->attention_seconds +
+                    timing->elementwise_seconds + timing->dequantize_seconds;
+    return timing->host_seconds > 0 ? 1 / (1 + pow(device / timing->host_seconds, 4)) : 0;
 }
 
 double compute_tokens_per_s(const struct timing *timing, const struct step_request *r)

@@ -39,9 +39,9 @@ double compute_peak_flops_per_s(const struct gpu *gpu, int precision);
 double compute_matmul_flops_per_s(const struct gpu *gpu, int precision);
 double compute_memory_bytes_per_s(const struct gpu *gpu);
 
-// Of one operation, once, by the roofline.
-double compute_op_seconds(const struct step_op *op, const struct step_request *request,
-                          const struct gpu *gpu);
+// Of each operation of the step, once, by the roofline: as many as the step has.
+void compute_op_times(double seconds[], const struct step *step, const struct step_request *request,
+                      const struct gpu *gpu);
 
 void compute_time(struct timing *out, const struct step *step, const struct step_request *request,
                   const struct gpu *gpu, const struct links *links);
@@ -50,6 +50,9 @@ void compute_time(struct timing *out, const struct step *step, const struct step
 // no graph, of the same micro-batches.
 double compute_evaluation_share(const struct timing *timing, const struct step *step,
                                 const struct step_request *request, const struct gpu *gpu);
+
+// By how many percent a step gets slower if the host does by one.
+double compute_host_share(const struct timing *timing);
 
 // Processed tokens over all GPUs, while steps run.
 double compute_tokens_per_s(const struct timing *timing, const struct step_request *request);

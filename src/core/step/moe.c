@@ -224,6 +224,7 @@ static struct step_op elementwise(const char *name, enum step_phase phase, doubl
                              .kind = STEP_ELEMENTWISE,
                              .bytes = bytes,
                              .launches = launches,
+                             .share = 1, // rows are copied whole
                              .cheap = true };
 }
 

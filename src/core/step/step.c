@@ -59,16 +59,26 @@ struct build {
 // eager PyTorch modules, a compiler or hand-written kernels run them (docs/formulas.md, traffic).
 struct traffic {
     double forward_bytes, backward_bytes, forward_launches, backward_launches;
+    double share; // of a copy's rate; 0: the stack's
 };
 // An RMSNorm of transformers is seven operations on fp32 copies; a LayerNorm is PyTorch's own
-// kernel.
-static const struct traffic eager_norm = { 32, 60, 7, 14 }, one_norm_kernel = { 4, 10, 1, 2 };
-static const struct traffic rotary_traffic[] = { { 16, 20, 5, 6 },
-                                                 { 4, 4, 0.5, 0.5 },
-                                                 { 4, 4, 0.5, 0.5 } };
-static const struct traffic gate_traffic[] = { { 10, 18, 2, 4 }, { 6, 10, 1, 1 }, { 6, 10, 1, 1 } };
-static const struct traffic gelu_traffic[] = { { 4, 6, 1, 1 }, { 4, 6, 1, 1 }, { 4, 6, 1, 1 } };
-static const struct traffic residual_traffic[] = { { 6, 6, 1, 1 }, { 2, 2, 0, 0 }, { 6, 6, 1, 1 } };
+// kernel. Shares are of profiled steps (bench/gpu/kernels.py): kernels that read and write whole
+// rows of one type run at a copy's rate, those that cast at two thirds of it, and those that find
+// each value's place in a view of four or five sides at less than half.
+static const struct traffic eager_norm = { 36, 96, 7, 14, 0.79 },
+                            one_norm_kernel = { 4, 10, 1, 2, 0 };
+static const struct traffic rotary_traffic[] = { { 20, 30, 5, 6, 0.38 },
+                                                 { 4, 4, 0.5, 0.5, 0 },
+                                                 { 4, 4, 0.5, 0.5, 0 } };
+static const struct traffic gate_traffic[] = { { 10, 18, 2, 4, 1 },
+                                               { 6, 10, 1, 1, 0 },
+                                               { 6, 10, 1, 1, 0 } };
+static const struct traffic gelu_traffic[] = { { 4, 6, 1, 1, 1 },
+                                               { 4, 6, 1, 1, 0 },
+                                               { 4, 6, 1, 1, 0 } };
+static const struct traffic residual_traffic[] = { { 6, 6, 1, 1, 1 },
+                                                   { 2, 2, 0, 0, 0 },
+                                                   { 6, 6, 1, 1, 0 } };
 
 static double element_bytes(const struct build *b)
 {
@@ -117,13 +127,15 @@ static void add_elementwise(struct build *b, const char *name, struct traffic tr
                              .kind = STEP_ELEMENTWISE,
                              .bytes = traffic.forward_bytes * elements * scale,
                              .launches = traffic.forward_launches,
+                             .share = traffic.share,
                              .kept_bytes = kept_bytes,
                              .cheap = true });
     add(b, (struct step_op){ .name = name,
                              .phase = STEP_BACKWARD,
                              .kind = STEP_ELEMENTWISE,
                              .bytes = traffic.backward_bytes * elements * scale,
-                             .launches = traffic.backward_launches });
+                             .launches = traffic.backward_launches,
+                             .share = traffic.share });
 }
 
 static struct step_op product(const struct build *b, const char *name, enum step_phase phase,
@@ -161,10 +173,13 @@ struct adapter_cost {
 
 static const struct adapter_cost *adapter_cost(const struct build *b)
 {
-    static const struct adapter_cost bf16 = { { 10, 4, 2, 1 }, { 0, 6, 0, 1 }, 0, false },
-                                     fp32 = { { 24, 28, 4, 5 }, { 6, 16, 1, 3 }, 4, true },
-                                     autocast = { { 10, 4, 2, 1 }, { 12, 18, 3, 5 }, 2, false },
-                                     fused = { { 2, 2, 0, 0 }, { 0, 2, 0, 0 }, 0, false };
+    static const struct adapter_cost bf16 = { { 10, 4, 2, 1, 1 }, { 0, 6, 0, 1, 1 }, 0, false },
+                                     fp32 = { { 24, 28, 4, 5, 0 }, { 6, 16, 1, 3, 0 }, 4, true },
+                                     autocast = { { 10, 4, 2, 1, 1 },
+                                                  { 12, 18, 3, 5, 0.68 },
+                                                  2,
+                                                  false },
+                                     fused = { { 2, 2, 0, 0, 0 }, { 0, 2, 0, 0, 0 }, 0, false };
     bool wide = b->request->recipe->adapter_dtype == RECIPE_FP32;
     switch (b->request->stack->adapters) {
     case STACK_ADAPTERS_FUSED: return &fused;
@@ -238,10 +253,10 @@ static void add_dequantize(struct build *b, const char *name, double weights)
 // 8- and 4-bit products need their operands cast: activations each time, trained weights each time.
 static void add_casts(struct build *b, double rows, double in, double out, bool trained)
 {
-    add_elementwise(b, "cast", (struct traffic){ 5, 5, 2, 2 }, rows * in, 0);
-    add_elementwise(b, "cast", (struct traffic){ 0, 5, 0, 2 }, rows * out, 0);
+    add_elementwise(b, "cast", (struct traffic){ 5, 5, 2, 2, 0 }, rows * in, 0);
+    add_elementwise(b, "cast", (struct traffic){ 0, 5, 0, 2, 0 }, rows * out, 0);
     if (trained)
-        add_elementwise(b, "weight cast", (struct traffic){ 4, 0, 1, 0 }, in * out, 0);
+        add_elementwise(b, "weight cast", (struct traffic){ 4, 0, 1, 0, 0 }, in * out, 0);
 }
 
 // Counts weights that are held alike; those of routed experts also by themselves.
@@ -261,7 +276,7 @@ static void add_magnitudes(struct build *b, double rows, double in, double out)
     add(b, product(b, "magnitudes", STEP_BACKWARD, out, in, rank));
     add(b, product(b, "magnitudes", STEP_BACKWARD, rows, out, in));
     add(b, product(b, "magnitudes", STEP_BACKWARD, rows, out, rank));
-    add_elementwise(b, "magnitudes", (struct traffic){ 4, 6, 1, 1 }, rows * out, 0);
+    add_elementwise(b, "magnitudes", (struct traffic){ 4, 6, 1, 1, 0 }, rows * out, 0);
     for (size_t i = first; i < b->step->count; i++)
         b->step->ops[i].adapter = true; // a reference skips them
 }
@@ -366,9 +381,9 @@ static void add_mask(struct build *b, double copied, double heads_each, double s
 {
     double shared = 2 / heads_each; // of the keys and values themselves, per element of the copies
     if (heads_each > 1)
-        add_elementwise(b, "repeat keys", (struct traffic){ 2 + shared, 2 + shared, 2, 2 }, copied,
-                        0);
-    add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0 }, squares, 0);
+        add_elementwise(b, "repeat keys", (struct traffic){ 2 + shared, 2 + shared, 2, 2, 0.23 },
+                        copied, 0);
+    add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0, 0 }, squares, 0);
 }
 
 // The attention core of one layer. Causal kernels compute half of the scores, under a mask all.
@@ -404,9 +419,12 @@ static void add_attention(struct build *b)
         kept += size * squares; // the mask as numbers, one for all heads
         add_mask(b, b->tokens * (key + value), heads_each, squares);
     }
+    if (r->stack->kernels == STACK_EAGER && r->stack->attention == STACK_CUDNN)
+        add_elementwise(b, "attention layout", (struct traffic){ 8, 8, 0, 0, 1 }, b->tokens * out,
+                        0);
     double pieces = (double)r->layout->context;
     if (pieces > 1) // each piece's output is merged into the sum in fp32, and its gradients added
-        add_elementwise(b, "ring", (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces },
+        add_elementwise(b, "ring", (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces, 0 },
                         b->tokens * out, 0);
     add(b, (struct step_op){ .name = "attention",
                              .phase = STEP_FORWARD,
@@ -434,6 +452,7 @@ static void add_experts(struct build *b, struct traffic gate, double values)
     size_t count = moe_ops(ops, &b->moe, b->request);
     if (b->moe.kernel == RECIPE_EXPERTS_EAGER)
         gate.forward_launches = gate.backward_launches = 0; // counted with the loop
+    gate.share = 0; // their views were profiled against the mean of eager kernels
     moe_gate_bytes(&gate.forward_bytes, &gate.backward_bytes, &b->moe, b->request);
     add_elementwise(b, "expert activation", gate, values,
                     moe_kept_widths(&b->moe, b->request->model) * element_bytes(b) * values);
@@ -485,6 +504,21 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
         add_experts(b, gate, routed * expert_width);
 }
 
+// Linears that read one input each give it a gradient, which PyTorch adds up one by one.
+static double gradient_sums(const struct model *model, const struct model_linear *linears,
+                            size_t count)
+{
+    double attention = 0, dense = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct model_linear *l = &linears[i];
+        if (l->in != model->width || !strcmp(l->name, "o") || strstr(l->name, "down"))
+            continue;
+        attention += l->role == MODEL_ATTENTION;
+        dense += l->role != MODEL_ATTENTION && l->role != MODEL_EXPERT && l->role != MODEL_ROUTER;
+    }
+    return fmax(0, attention - 1) + fmax(0, dense - 1);
+}
+
 static void add_layer(struct build *b, enum model_layer kind)
 {
     const struct model *model = b->request->model;
@@ -524,6 +558,9 @@ static void add_layer(struct build *b, enum model_layer kind)
     add_attention(b);
     add_feed_forward(b, kind, linears, count);
     add_elementwise(b, "residual", residual_traffic[kernels], 2 * b->own_tokens * width, 0);
+    if (kernels == STACK_EAGER)
+        add_elementwise(b, "sums of gradients", (struct traffic){ 0, 6, 0, 0, 1 },
+                        gradient_sums(model, linears, count) * b->own_tokens * width, 0);
 
     double layer = (b->step->trained_weights - trained + b->step->frozen_weights - frozen +
                     b->step->quantized_weights - quantized) /
@@ -567,10 +604,12 @@ static void add_head(struct build *b)
     }
     double moved = usual ? r->stack->loss_moved_bytes : r->passes.loss_moved_bytes;
     double kernels = r->stack->kernels == STACK_EAGER ? 4 : 2;
-    add_elementwise(b, "loss", (struct traffic){ moved * 0.45, moved * 0.55, kernels, kernels },
+    double rate = usual && r->stack->kernels == STACK_EAGER ? 0.96 : 0;
+    add_elementwise(b, "loss",
+                    (struct traffic){ moved * 0.45, moved * 0.55, kernels, kernels, rate },
                     scored * vocabulary, 0);
     add_elementwise(b, "embedding",
-                    (struct traffic){ 4, r->recipe->method == RECIPE_FULL ? 8 : 0, 1, 1 },
+                    (struct traffic){ 4, r->recipe->method == RECIPE_FULL ? 8 : 0, 1, 1, 0 },
                     b->own_tokens * width, 0);
     double embedding = (double)model_embedding_parameters(model) / b->tensor * b->repeats;
     bool learns = r->recipe->method == RECIPE_FULL || r->recipe->trains_embeddings;

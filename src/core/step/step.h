@@ -118,7 +118,7 @@ struct step_op {
     double repeats;              // per micro-batch; per step in STEP_UPDATE
     double flops, bytes;         // of one run; bytes read and written
     double rows, columns, depth; // of a product: (rows × depth) · (depth × columns)
-    double share;                // of the sustained rate of products; 0: by the shape
+    double share;                // of products' or of a copy's rate; 0: by the shape, the stack's
     double launches;             // kernels started by the host
     double kept_bytes;           // kept from forward to backward when nothing is recomputed
     bool cheap;                  // selective recomputation recomputes it

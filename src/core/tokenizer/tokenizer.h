@@ -30,8 +30,9 @@ enum err tokenizer_read(struct tokenizer **out, struct arena *arena, struct text
 struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer);
 void tokenizer_cache_release(struct tokenizer_cache *cache); // NULL is fine
 
-// Words that the caches of several threads share, so that a word is merged by one of them. Made
-// before the caches and released after them; for one tokenizer. NULL: nothing is shared.
+// Words that the caches of several threads share in place of words of their own, so that a word is
+// merged by one of them. Made before the caches and released after them; for one tokenizer, and
+// before the first text is counted. NULL: nothing is shared.
 struct tokenizer_words;
 struct tokenizer_words *tokenizer_words_init(void);
 void tokenizer_words_release(struct tokenizer_words *words); // NULL is fine

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The word cache of a thread: the number of tokens of words seen before.
+// The word cache of one or several threads: the number of tokens of words seen before.
 //
 // Text repeats its words, so most words are found here and need no merging. An entry is the word
 // itself, zero-padded, with its size and its number of tokens, so a hit is always right:
 //
 //     words, 16 bytes:  |  up to 14 bytes of the word  | size | tokens |
-//     longs, 64 bytes:  |  15 to 62 bytes of the word  | size | tokens |
+//     longs, 64 bytes:  |  15 to 56 bytes of the word  | hash | size | tokens |
 //
 // A hash selects a set of WORD_WAYS slots. A new word takes the first slot and pushes the others
 // back, so that the last one is forgotten; a hit moves one slot forward. (longs has sets of two.)
@@ -14,8 +14,12 @@
 // Words are looked up in batches: while one key is computed, the memory of the ones before it is
 // being fetched. New words wait until there are enough of them to merge side by side, which may be
 // several texts later: a text of 700 bytes has four or five. Meanwhile their entries say WAITS, so
-// that a word that is met again waits with them and is merged once. Words that another thread has
-// merged are not merged again.
+// that a word that is met again waits with them and is merged once.
+//
+// Threads may share the tables (struct tokenizer_words). They read and write them without a lock,
+// eight bytes at a time, so that an entry may end up as half of one word and half of another. Such
+// an entry is of no word, since the eight bytes with the number of tokens are mixed with a check of
+// the others: 56 bits of a short word, 48 of a long one. It costs one more merge.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -27,17 +31,52 @@ static_assert(LONG_BYTES < 0x80 && WORD_BYTES < 0x80,
 
 struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer)
 {
+    (void)tokenizer;
     struct arena arena = { 0 };
     struct tokenizer_cache *cache = ARENA_NEW(&arena, struct tokenizer_cache, 1);
-    cache->may_share = !tokenizer->ignores_merges;
-    cache->words = ARENA_NEW(&arena, struct word_entry, WORD_SLOTS);
-    cache->longs = ARENA_NEW(&arena, struct long_entry, LONG_SLOTS);
     cache->waiting = ARENA_NEW(&arena, struct waiting, WAITING_WORDS);
     arena_alloc(&cache->scratch, 1);
     cache->empty = arena_mark(&cache->scratch);
     cache->arena = arena;
     cache->stack.arena = &cache->arena;
     return cache;
+}
+
+// Both tables, in whole cache lines, so that a set of short words is one.
+static struct word_tables new_tables(struct arena *arena)
+{
+    enum { LINE = 64, WORDS = WORD_SLOTS * sizeof(struct word_entry) };
+    char *at = arena_alloc(arena, WORDS + LONG_SLOTS * sizeof(struct long_entry) + LINE);
+    at += -(uintptr_t)at & (LINE - 1);
+    return (struct word_tables){ (struct word_entry *)at, (struct long_entry *)(at + WORDS) };
+}
+
+struct tokenizer_words {
+    struct arena arena; // holds everything, including this struct
+    struct word_tables tables;
+};
+
+struct tokenizer_words *tokenizer_words_init(void)
+{
+    struct arena arena = { 0 };
+    struct tokenizer_words *shared = ARENA_NEW(&arena, struct tokenizer_words, 1);
+    shared->tables = new_tables(&arena);
+    shared->arena = arena;
+    return shared;
+}
+
+void tokenizer_words_release(struct tokenizer_words *shared)
+{
+    if (!shared)
+        return;
+    struct arena arena = shared->arena;
+    arena_release(&arena);
+}
+
+void tokenizer_cache_share(struct tokenizer_cache *cache, struct tokenizer_words *words)
+{
+    if (words)
+        cache->tables = words->tables;
 }
 
 void tokenizer_cache_release(struct tokenizer_cache *cache)
@@ -103,27 +142,44 @@ static inline struct word_entry read_key(const char *at, size_t size, const char
     return key;
 }
 
-static inline uint64_t mix(uint64_t low, uint64_t high)
+enum { PART = 0x80 };
+#define NOT_CACHED UINT64_MAX
+#define LONG_PART (UINT64_C(1) << 63)
+#define GOLDEN UINT64_C(0x9E3779B97F4A7C15)
+
+// What `high` is mixed with, except the number of tokens, so that it fits one `low` only.
+static inline uint64_t check_of(uint64_t low)
 {
-    uint64_t hash = low * UINT64_C(0x9E3779B97F4A7C15) + high * UINT64_C(0xC2B2AE3D27D4EB4F);
-    return hash >> 40;
+    return low * GOLDEN >> 8;
+}
+
+static inline struct text word_of(const struct word_key *key)
+{
+    if (!key->slot && key->low == NOT_CACHED)
+        return (struct text){ key->at, key->high & ~LONG_PART };
+    uint64_t high = key->slot ? (key->high ^ check_of(key->low)) >> 48 : key->high;
+    return (struct text){ key->at, high & (PART - 1) };
 }
 
 // Parts of words have entries of their own where whole words are looked up in the vocabulary. The
 // mark is a bit of the size.
-enum { PART = 0x80 };
-#define LONG_PART (UINT64_C(1) << 63)
-
-static inline struct text word_of(const struct word_key *key)
-{
-    return (struct text){ key->at,
-                          key->slot ? key->high >> 48 & (PART - 1) : key->high & ~LONG_PART };
-}
-
 static inline bool is_part(const struct word_key *key)
 {
-    return key->high & (key->slot ? (uint64_t)PART << 48 : LONG_PART);
+    if (!key->slot && key->low == NOT_CACHED)
+        return key->high & LONG_PART;
+    return (key->slot ? (key->high ^ check_of(key->low)) >> 48 : key->high) & PART;
 }
+
+// Eight bytes that other threads may write, whole and in no order. A volatile access is one
+// instruction; that of __atomic_load_n() has no offset in gcc 12, and counting was 3 % slower. The
+// thread sanitizer is told the truth.
+#ifdef __SANITIZE_THREAD__
+#define LOAD(at) __atomic_load_n(&(at), __ATOMIC_RELAXED)
+#define STORE(at, value) __atomic_store_n(&(at), value, __ATOMIC_RELAXED)
+#else
+#define LOAD(at) (*(const volatile uint64_t *)&(at))
+#define STORE(at, value) (*(volatile uint64_t *)&(at) = (value))
+#endif
 
 // --- short words ---
 
@@ -132,40 +188,61 @@ static inline struct word_key key_of(struct word_entry *words, const char *at, s
 {
     struct word_entry entry = read_key(at, size, end);
     entry.high |= mark << 48;
-    struct word_entry *slot = &words[mix(entry.low, entry.high) & (WORD_SLOTS - WORD_WAYS)];
+    uint64_t check = entry.low * GOLDEN, hash = check + entry.high * UINT64_C(0xC2B2AE3D27D4EB4F);
+    struct word_entry *slot = &words[(hash >> 40) & (WORD_SLOTS - WORD_WAYS)];
     __builtin_prefetch(slot);
-    return (struct word_key){ entry.low, entry.high, slot, at };
+    return (struct word_key){ entry.low, entry.high ^ check >> 8, slot, at };
 }
 
-// The number of tokens of a cached word, or -1.
+static inline struct word_entry read_entry(const struct word_entry *entry)
+{
+    return (struct word_entry){ LOAD(entry->low), LOAD(entry->high) };
+}
+
+static inline void write_entry(struct word_entry *to, struct word_entry entry)
+{
+    STORE(to->low, entry.low);
+    STORE(to->high, entry.high);
+}
+
+static inline bool is_of(struct word_entry entry, const struct word_key *key)
+{
+    return entry.low == key->low && !((entry.high ^ key->high) << 8);
+}
+
+// The number of tokens of a cached word, or -1: from what was read once, for the entry may change.
+// A word that is found behind the first entry moves one forward.
 static inline int64_t count_known(const struct word_key *key)
 {
-    struct word_entry *slot = key->slot;
-    if (slot->low == key->low && !((slot->high ^ key->high) << 8))
-        return (int64_t)(slot->high >> 56);
-    for (int i = 1; i < WORD_WAYS; i++)
-        if (slot[i].low == key->low && !((slot[i].high ^ key->high) << 8)) {
-            struct word_entry found = slot[i]; // moves one slot towards the front
-            slot[i] = slot[i - 1];
-            slot[i - 1] = found;
+    struct word_entry *slot = key->slot, found = read_entry(slot);
+    if (is_of(found, key))
+        return (int64_t)(found.high >> 56);
+    for (int i = 1; i < WORD_WAYS; i++) {
+        found = read_entry(&slot[i]);
+        if (is_of(found, key)) {
+            write_entry(&slot[i], read_entry(&slot[i - 1]));
+            write_entry(&slot[i - 1], found);
             return (int64_t)(found.high >> 56);
         }
+    }
     return -1;
-}
-
-static struct word_entry *find_short(const struct word_key *key)
-{
-    for (int i = 0; i < WORD_WAYS; i++)
-        if (key->slot[i].low == key->low && !((key->slot[i].high ^ key->high) << 8))
-            return &key->slot[i];
-    return NULL;
 }
 
 static void keep_short(const struct word_key *key, size_t count)
 {
     for (int i = WORD_WAYS - 1; i > 0; i--)
-        key->slot[i] = key->slot[i - 1];
-    key->slot[0] = (struct word_entry){ key->low, key->high | (uint64_t)count << 56 };
+        write_entry(&key->slot[i], read_entry(&key->slot[i - 1]));
+    write_entry(&key->slot[0], (struct word_entry){ key->low, key->high | (uint64_t)count << 56 });
+}
+
+// Writes the number of tokens of a word into its entry, if that is still there.
+static void correct_short(const struct word_key *key, size_t count)
+{
+    for (int i = 0; i < WORD_WAYS; i++)
+        if (is_of(read_entry(&key->slot[i]), key)) {
+            STORE(key->slot[i].high, key->high | (uint64_t)count << 56);
+            return;
+        }
 }
 
 // --- long words ---
@@ -182,209 +259,80 @@ static uint64_t hash_long(const char *at, size_t size)
 {
     uint64_t hash = eight_bytes(at + size - 8) ^ size;
     for (size_t i = 0; i + 8 < size; i += 8) {
-        hash = (hash ^ eight_bytes(at + i)) * UINT64_C(0x9E3779B97F4A7C15);
+        hash = (hash ^ eight_bytes(at + i)) * GOLDEN;
         hash ^= hash >> 32;
     }
-    return hash * UINT64_C(0xC2B2AE3D27D4EB4F) >> 40;
+    return hash * UINT64_C(0xC2B2AE3D27D4EB4F);
 }
 
-static struct word_key long_key(struct tokenizer_cache *cache, const char *at, size_t size,
+// Words of more than LONG_BYTES are not cached: `high` is just their size.
+static struct word_key long_key(const struct long_entry *longs, const char *at, size_t size,
                                 bool part)
 {
-    struct word_key key = { .at = at, .high = size | (part ? LONG_PART : 0) };
     if (size > LONG_BYTES)
-        return key;
-    key.low = hash_long(at, size) & (LONG_SLOTS - 2);
-    __builtin_prefetch(&cache->longs[key.low]);
-    __builtin_prefetch(&cache->longs[key.low + 1]);
-    return key;
+        return (struct word_key){ NOT_CACHED, size | (part ? LONG_PART : 0), NULL, at };
+    uint64_t hash = hash_long(at, size), set = hash >> 40 & (LONG_SLOTS - LONG_WAYS);
+    __builtin_prefetch(&longs[set]);
+    __builtin_prefetch(&longs[set + 1]);
+    return (struct word_key){ set, hash << 16 >> 8 | size | (part ? PART : 0), NULL, at };
 }
 
-static uint8_t size_and_part(const struct word_key *key)
+// Bytes 8 i … 8 i + 7 of a long word, those after its end as 0.
+static inline uint64_t piece_of(struct text word, size_t i)
 {
-    return (uint8_t)(word_of(key).size | (is_part(key) ? PART : 0));
+    size_t left = word.size - 8 * i;
+    return left >= 8 ? eight_bytes(word.at + 8 * i)
+                     : eight_bytes(word.at + word.size - 8) >> 8 * (8 - left);
 }
 
-static bool is_same(const struct long_entry *entry, const struct word_key *key)
+// The number of tokens in an entry of the word, or -1.
+static int64_t count_in(const struct long_entry *entry, const struct word_key *key)
 {
+    uint64_t tail = LOAD(entry->tail), differ = 0;
+    if ((tail ^ key->high) << 8)
+        return -1;
     struct text word = word_of(key);
-    uint64_t differ = 0;
-    if (entry->size != size_and_part(key))
-        return false;
-    for (size_t i = 0; i + 8 < word.size; i += 8)
-        differ |= eight_bytes(entry->bytes + i) ^ eight_bytes(word.at + i);
-    size_t last = word.size - 8;
-    return !(differ | (eight_bytes(entry->bytes + last) ^ eight_bytes(word.at + last)));
+    for (size_t i = 0; 8 * i < word.size; i++)
+        differ |= LOAD(entry->pieces[i]) ^ piece_of(word, i);
+    return differ ? -1 : (int64_t)(tail >> 56);
 }
 
-static struct long_entry *find_long(struct tokenizer_cache *cache, const struct word_key *key)
+static int64_t count_known_long(const struct tokenizer_cache *cache, const struct word_key *key)
 {
-    if (word_of(key).size > LONG_BYTES)
-        return NULL;
-    struct long_entry *slot = &cache->longs[key->low];
-    return is_same(slot, key) ? slot : is_same(slot + 1, key) ? slot + 1 : NULL;
-}
-
-static int64_t count_known_long(struct tokenizer_cache *cache, const struct word_key *key)
-{
-    const struct long_entry *found = find_long(cache, key);
-    return found ? found->tokens : -1;
+    if (key->low == NOT_CACHED)
+        return -1;
+    const struct long_entry *slot = &cache->tables.longs[key->low];
+    int64_t first = count_in(slot, key);
+    return first >= 0 ? first : count_in(slot + 1, key);
 }
 
 static void keep_long(struct tokenizer_cache *cache, const struct word_key *key, size_t count)
 {
     struct text word = word_of(key);
-    struct long_entry *slot = &cache->longs[key->low];
-    slot[1] = slot[0];
-    slot->size = size_and_part(key);
-    slot->tokens = (uint8_t)count;
-    memcpy(slot->bytes, word.at, word.size);
+    struct long_entry *slot = &cache->tables.longs[key->low];
+    for (size_t i = 0; i < LONG_PIECES; i++)
+        STORE(slot[1].pieces[i], LOAD(slot[0].pieces[i]));
+    STORE(slot[1].tail, LOAD(slot[0].tail));
+    for (size_t i = 0; 8 * i < word.size; i++)
+        STORE(slot->pieces[i], piece_of(word, i));
+    STORE(slot->tail, key->high | (uint64_t)count << 56);
 }
 
-// --- words that threads share ---
-
-// The entry of a word that waits to be merged or, if it is shared, to be written.
-enum { WAITS = UINT8_MAX };
-static_assert((int)LONG_BYTES < (int)WAITS, "no word has so many tokens");
-
-// Tables like those of a cache, but smaller, and an entry is written once: a thread claims an empty
-// one, writes the word, and publishes it with the number of its tokens. If the set is full, the
-// word is not shared. The first words of a text are its most frequent ones, and they stay.
-struct tokenizer_words {
-    struct arena arena; // holds everything, including this struct
-    struct word_entry *words;
-    struct long_entry *longs;
-};
-
-struct tokenizer_words *tokenizer_words_init(void)
+static void correct_long(struct tokenizer_cache *cache, const struct word_key *key, size_t count)
 {
-    struct arena arena = { 0 };
-    struct tokenizer_words *shared = ARENA_NEW(&arena, struct tokenizer_words, 1);
-    shared->words = ARENA_NEW(&arena, struct word_entry, SHARED_WORDS);
-    shared->longs = ARENA_NEW(&arena, struct long_entry, SHARED_LONGS);
-    shared->arena = arena;
-    return shared;
-}
-
-void tokenizer_words_release(struct tokenizer_words *shared)
-{
-    if (!shared)
-        return;
-    struct arena arena = shared->arena;
-    arena_release(&arena);
-}
-
-// Where a word that is a token is not merged, the frequent ones are such: looking up the others
-// here takes as long as merging them once more (bench/results/neoverse-v1.md).
-void tokenizer_cache_share(struct tokenizer_cache *cache, struct tokenizer_words *words)
-{
-    cache->shared = cache->may_share ? words : NULL;
-    cache->looked_up = cache->found = 0;
-}
-
-static struct word_entry *shared_set(const struct tokenizer_cache *cache,
-                                     const struct word_key *key)
-{
-    return &cache->shared->words[(key->slot - cache->words) & (SHARED_WORDS - 1)];
-}
-
-static struct long_entry *shared_long_set(const struct tokenizer_cache *cache,
-                                          const struct word_key *key)
-{
-    return &cache->shared->longs[key->low & (SHARED_LONGS - 1)];
-}
-
-static void fetch_shared(const struct tokenizer_cache *cache, const struct word_key *key)
-{
-    if (cache->shared && key->slot)
-        __builtin_prefetch(shared_set(cache, key));
-    else if (cache->shared)
-        __builtin_prefetch(shared_long_set(cache, key));
-}
-
-static size_t find_shared_short(const struct word_entry *set, const struct word_key *key)
-{
-    for (int i = 0; i < WORD_WAYS; i++) {
-        uint64_t high = __atomic_load_n(&set[i].high, __ATOMIC_RELAXED), tokens = high >> 56;
-        if ((high ^ key->high) << 8 || tokens == WAITS)
-            continue;
-        __atomic_load_n(&set[i].high, __ATOMIC_ACQUIRE); // what follows is as old as `high`
-        if (set[i].low == key->low)
-            return tokens;
-    }
-    return 0;
-}
-
-static size_t find_shared_long(const struct long_entry *set, const struct word_key *key)
-{
-    for (int i = 0; i < LONG_WAYS; i++) {
-        size_t tokens = __atomic_load_n(&set[i].tokens, __ATOMIC_ACQUIRE);
-        if (tokens && tokens != WAITS && is_same(&set[i], key))
-            return tokens;
-    }
-    return 0;
-}
-
-// The number of tokens of a word that a thread has shared, or 0. To look a word up and to share it
-// takes a fifth of the time of merging it: where fewer are found, the thread goes on alone. That is
-// after some megabytes, the later the more threads there are.
-static size_t find_shared(struct tokenizer_cache *cache, const struct word_key *key)
-{
-    if (!cache->shared || word_of(key).size > LONG_BYTES)
-        return 0;
-    size_t tokens = key->slot ? find_shared_short(shared_set(cache, key), key)
-                              : find_shared_long(shared_long_set(cache, key), key);
-    cache->found += tokens > 0;
-    if (++cache->looked_up == SHARED_TRIAL) {
-        if (cache->found < SHARED_TRIAL / 5)
-            cache->shared = NULL;
-        cache->looked_up = cache->found = 0;
-    }
-    return tokens;
-}
-
-static void share_short(struct word_entry *set, const struct word_key *key, size_t count)
-{
-    const uint64_t claimed = (uint64_t)WAITS << 56;
-    for (int i = 0; i < WORD_WAYS; i++) {
-        uint64_t empty = 0;
-        if (__atomic_load_n(&set[i].high, __ATOMIC_RELAXED) ||
-            !__atomic_compare_exchange_n(&set[i].high, &empty, claimed, false, __ATOMIC_RELAXED,
-                                         __ATOMIC_RELAXED))
-            continue;
-        set[i].low = key->low;
-        __atomic_store_n(&set[i].high, key->high | (uint64_t)count << 56, __ATOMIC_RELEASE);
-        return;
-    }
-}
-
-static void share_long(struct long_entry *set, const struct word_key *key, size_t count)
-{
-    struct text word = word_of(key);
-    for (int i = 0; i < LONG_WAYS; i++) {
-        uint8_t empty = 0;
-        if (__atomic_load_n(&set[i].tokens, __ATOMIC_RELAXED) ||
-            !__atomic_compare_exchange_n(&set[i].tokens, &empty, WAITS, false, __ATOMIC_RELAXED,
-                                         __ATOMIC_RELAXED))
-            continue;
-        set[i].size = size_and_part(key);
-        memcpy(set[i].bytes, word.at, word.size);
-        __atomic_store_n(&set[i].tokens, (uint8_t)count, __ATOMIC_RELEASE);
-        return;
-    }
-}
-
-static void share(const struct tokenizer_cache *cache, const struct word_key *key, size_t count)
-{
-    if (!cache->shared || !count || word_of(key).size > LONG_BYTES)
-        return;
-    if (key->slot)
-        share_short(shared_set(cache, key), key, count);
-    else
-        share_long(shared_long_set(cache, key), key, count);
+    struct long_entry *slot = &cache->tables.longs[key->low];
+    for (int i = 0; i < LONG_WAYS; i++)
+        if (count_in(&slot[i], key) >= 0) {
+            STORE(slot[i].tail, key->high | (uint64_t)count << 56);
+            return;
+        }
 }
 
 // --- new words ---
+
+// The entry of a word that waits to be merged.
+enum { WAITS = UINT8_MAX };
+static_assert((int)LONG_BYTES < (int)WAITS, "no word has so many tokens");
 
 static int64_t count_known_word(struct tokenizer_cache *cache, const struct word_key *key)
 {
@@ -402,13 +350,10 @@ static void keep(struct tokenizer_cache *cache, const struct word_key *key, size
 // Gives the entry of a word that waited its number of tokens, unless newer words pushed it out.
 static void settle(struct tokenizer_cache *cache, const struct waiting *word, size_t count)
 {
-    const struct word_key *key = &word->key;
-    struct word_entry *found = key->slot ? find_short(key) : NULL;
-    struct long_entry *found_long = key->slot ? NULL : find_long(cache, key);
-    if (found)
-        found->high = key->high | (uint64_t)count << 56;
-    if (found_long)
-        found_long->tokens = (uint8_t)count;
+    if (word->key.slot)
+        correct_short(&word->key, count);
+    else
+        correct_long(cache, &word->key, count);
     *word->total += (int64_t)count;
 }
 
@@ -428,11 +373,16 @@ static bool is_token(const struct tokenizer *t, const struct word_key *key)
            tokenizer_vocabulary_find(&t->vocabulary, word_of(key)) >= 0;
 }
 
-// The number of tokens of a word that need not be merged; 0 if it must be.
-static size_t count_elsewhere(const struct tokenizer *t, struct tokenizer_cache *cache,
-                              const struct waiting *word)
+// Counts a word that is met again before its tokens are known. If another thread has not counted it
+// yet, nobody may ever do so: that thread may have lost its entry.
+static void count_again(const struct tokenizer *t, struct tokenizer_cache *cache,
+                        const struct waiting *word)
 {
-    return is_token(t, &word->key) ? 1 : find_shared(cache, &word->key);
+    int64_t known = count_known_word(cache, &word->key);
+    if (known >= 0 && known != WAITS)
+        *word->total += known;
+    else
+        settle(cache, word, (size_t)count_alone(t, cache, &word->key));
 }
 
 void tokenizer_count_waiting(const struct tokenizer *t, struct tokenizer_cache *cache)
@@ -443,24 +393,19 @@ void tokenizer_count_waiting(const struct tokenizer *t, struct tokenizer_cache *
     for (struct waiting *word = cache->waiting; word < end; word++) {
         if (word->again)
             continue;
-        size_t known = count_elsewhere(t, cache, word);
-        if (known) {
-            settle(cache, word, known);
+        if (is_token(t, &word->key)) {
+            settle(cache, word, 1);
             continue;
         }
         words[count].word = word_of(&word->key);
         merging[count++] = word;
     }
     tokenizer_bpe_count(t, words, count);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         settle(cache, merging[i], words[i].tokens);
-        share(cache, &merging[i]->key, words[i].tokens);
-    }
     for (struct waiting *word = cache->waiting; word < end; word++)
-        if (word->again) {
-            int64_t known = count_known_word(cache, &word->key);
-            *word->total += known >= 0 ? known : count_alone(t, cache, &word->key);
-        }
+        if (word->again)
+            count_again(t, cache, word);
     cache->waiting_count = 0;
 }
 
@@ -474,8 +419,6 @@ static void let_wait(const struct tokenizer *t, struct tokenizer_cache *cache,
     struct text text = word_of(key);
     memcpy(word->bytes, text.at, text.size);
     word->key.at = word->bytes;
-    if (!again)
-        fetch_shared(cache, key);
 }
 
 // Counts a word whose tokens are not known, now or later.
@@ -483,7 +426,7 @@ static void count_new(const struct tokenizer *t, struct tokenizer_cache *cache,
                       const struct word_key *key, int64_t *total)
 {
     struct text word = word_of(key);
-    bool waits = t->model == MODEL_BPE && t->merges.count && word.size <= BPE_BYTES;
+    bool waits = t->model == MODEL_BPE && t->merges.count && word.size <= LONG_BYTES;
     if (waits) {
         if (t->ignores_merges)
             tokenizer_vocabulary_fetch(&t->vocabulary, word);
@@ -491,11 +434,7 @@ static void count_new(const struct tokenizer *t, struct tokenizer_cache *cache,
         let_wait(t, cache, key, false, total);
         return;
     }
-    size_t count = find_shared(cache, key);
-    if (!count) {
-        count = (size_t)count_alone(t, cache, key);
-        share(cache, key, count);
-    }
+    size_t count = (size_t)count_alone(t, cache, key);
     if (word.size <= LONG_BYTES)
         keep(cache, key, count);
     *total += (int64_t)count;
@@ -521,26 +460,55 @@ static void count_batch(const struct tokenizer *t, struct tokenizer_cache *cache
     *total += sum;
 }
 
-// Adds the keys of the parts of a word that is longer than WORD_BYTES. Counts what is there if
-// fewer than `room` keys would be left.
-static __attribute__((noinline)) size_t add_long(const struct tokenizer *t,
-                                                 struct tokenizer_cache *cache, struct text word,
-                                                 const char *end, struct word_key *keys,
-                                                 size_t used, size_t room, int64_t *total)
+struct keys { // that are not counted yet
+    struct word_key *at;
+    size_t used, room; // counted if fewer than `room` would be left
+};
+
+static inline void add_part(const struct tokenizer *t, struct tokenizer_cache *cache,
+                            struct keys *keys, struct text part, const char *end, bool whole,
+                            int64_t *total)
 {
     uint64_t mark = t->ignores_merges ? PART : 0;
-    const char *stop = word.at + word.size, *cut;
-    for (const char *at = word.at; at < stop; at = cut) {
+    keys->at[keys->used++] =
+        part.size <= WORD_BYTES ? key_of(cache->tables.words, part.at, part.size, end, mark)
+                                : long_key(cache->tables.longs, part.at, part.size, mark && !whole);
+    if (keys->used + keys->room > BATCH_ROOM) {
+        count_batch(t, cache, keys->at, keys->used, total);
+        keys->used = 0;
+    }
+}
+
+// Whether the first or the last character is Chinese or Japanese: U+3000 to 9FFF.
+static bool is_east_asian(struct text word)
+{
+    unsigned char first = (unsigned char)word.at[0], last = (unsigned char)word.at[word.size - 3];
+    return (first >= 0xE3 && first <= 0xE9) || (last >= 0xE3 && last <= 0xE9);
+}
+
+// Adds the keys of the parts of a word that is longer than WORD_BYTES.
+static __attribute__((noinline)) void add_long(const struct tokenizer *t,
+                                               struct tokenizer_cache *cache, struct keys *keys,
+                                               struct text word, const char *end, int64_t *total)
+{
+    enum { PARTS = 64 };
+    uint32_t ends[PARTS];
+    const char *stop = word.at + word.size, *at = word.at, *cut;
+    if (t->cuts && is_east_asian(word))
+        while (at < stop) {
+            const char *from = at;
+            size_t parts = tokenizer_cut_all(t->cuts, from, stop, ends, PARTS);
+            for (size_t i = 0; i < parts; i++, at = cut) {
+                cut = from + ends[i];
+                size_t part = (size_t)(cut - at);
+                add_part(t, cache, keys, (struct text){ at, part }, end, part == word.size, total);
+            }
+        }
+    for (; at < stop; at = cut) {
         cut = t->cuts ? tokenizer_cut(t->cuts, at, stop) : stop;
         size_t part = (size_t)(cut - at);
-        keys[used++] = part <= WORD_BYTES ? key_of(cache->words, at, part, end, mark)
-                                          : long_key(cache, at, part, mark && part < word.size);
-        if (used + room > BATCH_ROOM) {
-            count_batch(t, cache, keys, used, total);
-            used = 0;
-        }
+        add_part(t, cache, keys, (struct text){ at, part }, end, part == word.size, total);
     }
-    return used;
 }
 
 // The keys of the words up to the first that is long or near the end of the text; their number.
@@ -564,20 +532,26 @@ void tokenizer_count_words(const struct tokenizer *t, struct tokenizer_cache *ca
                            struct text text, const struct span *spans, size_t count, int64_t *total)
 {
     struct word_key keys[BATCH_ROOM];
+    if (!cache->tables.words) // not shared: a thread that shares tables needs none of its own
+        cache->tables = new_tables(&cache->arena);
     const char *end = text.at + text.size;
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t some = add_short(cache->words, text.at, end, spans + i, count - i, keys + used);
+        size_t some =
+            add_short(cache->tables.words, text.at, end, spans + i, count - i, keys + used);
         used += some;
         i += some;
         if (i == count)
             break;
         const char *at = text.at + spans[i].start;
         size_t size = spans[i].end - spans[i].start;
-        if (size <= WORD_BYTES)
-            keys[used++] = key_of(cache->words, at, size, end, 0);
-        else
-            used = add_long(t, cache, (struct text){ at, size }, end, keys, used, count - i, total);
+        if (size <= WORD_BYTES) {
+            keys[used++] = key_of(cache->tables.words, at, size, end, 0);
+            continue;
+        }
+        struct keys waiting = { keys, used, count - i };
+        add_long(t, cache, &waiting, (struct text){ at, size }, end, total);
+        used = waiting.used;
     }
     count_batch(t, cache, keys, used, total);
 }

@@ -164,6 +164,28 @@ const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *e
     return end;
 }
 
+size_t tokenizer_cut_all(const struct cuts *cuts, const char *at, const char *end, uint32_t *ends,
+                         size_t room)
+{
+    const char *start = at;
+    size_t count = 0;
+    struct character left = symbol_at(cuts, at, end), right;
+    for (at += left.size ? left.size : 1; at < end && count + 1 < room;
+         at += right.size ? right.size : 1, left = right) {
+        right = symbol_at(cuts, at, end);
+        bool cut = (left.size && right.size) & ((left.bytes | right.bytes) >= 0x80) &
+                   !has_pair(cuts, left.bytes, right.bytes);
+        if (cut & is_partial(cuts, at[-1], *at))
+            cut = !joins_partly(cuts, (struct text){ at - left.size, left.size },
+                                (struct text){ at, right.size });
+        ends[count] = (uint32_t)(at - start);
+        count += cut;
+    }
+    if (at >= end)
+        ends[count++] = (uint32_t)(end - start);
+    return count;
+}
+
 // --- characters --------------------------------------------------------------
 
 // The code of a character of two or three bytes; 0 for others, and for codes in more bytes than

@@ -335,15 +335,13 @@ struct stretch {
 enum {
     WORD_BYTES = 14,
     WAITING_WORDS = 64,
-    LONG_BYTES = 62,
+    LONG_PIECES = 7, // of eight bytes
+    LONG_BYTES = 8 * LONG_PIECES,
     WORD_IDS = 4,
     WORD_SLOTS = 1 << 18,
     WORD_WAYS = 4,
     LONG_SLOTS = 1 << 16,
     LONG_WAYS = 2,
-    SHARED_WORDS = 1 << 17, // slots of the words that threads share: 2 MB, and 1 MB of long ones
-    SHARED_LONGS = 1 << 14,
-    SHARED_TRIAL = 1 << 15, // words after which a thread asks whether sharing pays
     ID_SLOTS = 1 << 15,
 };
 
@@ -352,13 +350,17 @@ struct word_entry { // a word of up to WORD_BYTES bytes and its number of tokens
 };
 
 struct long_entry { // the same up to LONG_BYTES
-    char bytes[LONG_BYTES];
-    uint8_t size, tokens;
+    uint64_t pieces[LONG_PIECES], tail;
+};
+
+struct word_tables {
+    struct word_entry *words;
+    struct long_entry *longs;
 };
 
 // A word, or a part of one, that is being looked up. Of a short one, low and high are its entry
-// with 0 tokens: the top two bytes of `high` are the number of tokens and the size. Of a long one,
-// low is its set in longs; only the size in `high` is there.
+// with 0 tokens; the number of tokens is the top byte of `high`. Of a long one, low is its set in
+// longs, and high its entry's tail.
 struct word_key {
     uint64_t low, high;
     struct word_entry *slot; // NULL: longer than WORD_BYTES
@@ -393,11 +395,7 @@ struct tokenizer_cache {
     struct arena scratch; // rewound to the mark after each text
     struct arena_mark empty;
     struct pattern_stack stack;
-    bool may_share;                 // sharing can pay
-    struct tokenizer_words *shared; // by threads; NULL: nothing is
-    uint32_t looked_up, found;      // of the last words looked for there
-    struct word_entry *words;
-    struct long_entry *longs;
+    struct word_tables tables; // its own, or those that are shared
     struct id_entry *ids;
     struct waiting *waiting;
     size_t waiting_count;
@@ -453,6 +451,10 @@ enum { BPE_BYTES = 62 };
 void tokenizer_bpe_count(const struct tokenizer *t, struct counted *words, size_t count);
 // The end of the part of a word that begins at `at`.
 const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *end);
+// The same for the first parts of a word, `room` at most: where they end, after `at`. For words
+// that are cut every few characters: no branch depends on where, which cannot be foreseen.
+size_t tokenizer_cut_all(const struct cuts *cuts, const char *at, const char *end, uint32_t *ends,
+                         size_t room);
 // Writes the symbols that the merging of a word may start with, characters or bytes, and returns
 // their number. For tokens made of bytes; bytes are their ids.
 size_t tokenizer_characters(const struct cuts *cuts, const int32_t *bytes, struct text word,

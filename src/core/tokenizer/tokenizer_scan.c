@@ -59,6 +59,46 @@ static const char *skip_kind(const char *at, const char *end, enum kind kind)
     return at;
 }
 
+// Skips Cyrillic letters, U+0400 to 047F, four at once; of small ones, U+0430 to 045F.
+static inline const char *skip_cyrillic(const char *at, const char *end, bool small)
+{
+    const uint64_t ones = UINT64_C(0x0001000100010001);
+    for (uint64_t bytes; end - at >= 8; at += 8) {
+        memcpy(&bytes, at, 8);
+        uint64_t differ = (bytes ^ ones * 0x80D0) & ones * 0xC0FE;
+        uint64_t code = (bytes & ones) << 6 | (bytes >> 8 & ones * 0x3F);
+        if (small)
+            differ |= ~((code + ones * 0x50) & ~(code + ones * 0x20)) & ones * 0x80;
+        if (differ)
+            return at + (__builtin_ctzll(differ) >> 4 << 1);
+    }
+    return at;
+}
+
+// Letters, as skip_kind() does. Most are characters of two or three bytes.
+static const char *skip_unicode_letters(const char *at, const char *end)
+{
+    while (end - at >= 4) {
+        if ((*at & 0xFE) == 0xD0 && end - (at = skip_cyrillic(at, end, false)) < 4)
+            break;
+        uint32_t bytes, code = 0;
+        memcpy(&bytes, at, 4);
+        size_t size = 3;
+        if ((bytes & 0xC0C0F0) == 0x8080E0)
+            code = (bytes & 15) << 12 | (bytes >> 2 & 0xFC0) | (bytes >> 16 & 63);
+        else if ((bytes & 0xC0E0) == 0x80C0) {
+            code = (bytes & 31) << 6 | (bytes >> 8 & 63);
+            size = 2;
+        }
+        if (code < (size == 3 ? 0x800 : 0x80))
+            break;
+        if (!unicode_is(code, UNICODE_LETTER))
+            return at;
+        at += size;
+    }
+    return skip_kind(at, end, LETTER);
+}
+
 // Top bits of the bytes of a word that are not ASCII letters.
 static inline uint64_t not_letters(uint64_t word)
 {
@@ -76,11 +116,11 @@ static inline const char *skip_letters(const char *at, const char *end)
         uint64_t stops = not_letters(word);
         if (stops) {
             at += __builtin_ctzll(stops) >> 3;
-            return (unsigned char)*at < 0x80 ? at : skip_kind(at, end, LETTER);
+            return (unsigned char)*at < 0x80 ? at : skip_unicode_letters(at, end);
         }
         at += 8;
     }
-    return skip_kind(at, end, LETTER);
+    return skip_unicode_letters(at, end);
 }
 
 // --- parts shared by the patterns -------------------------------------------
@@ -221,8 +261,12 @@ static const char *cased_word(const char *at, const char *end, const char **capi
     *capitals = at;
     if (at == end || !(kind & SMALL))
         return small;
-    for (at = next; at < end && case_of(unicode_next(&next, end)) & SMALL;)
-        at = next;
+    for (at = next; at < end; at = next) {
+        if ((*at & 0xFE) == 0xD0)
+            next = at = skip_cyrillic(at, end, true);
+        if (at == end || !(case_of(unicode_next(&next, end)) & SMALL))
+            break;
+    }
     return at;
 }
 
@@ -278,8 +322,12 @@ static bool is_at(const char *at, const char *end, uint32_t categories)
 
 static const char *skip_categories(const char *at, const char *end, uint32_t categories)
 {
-    for (const char *next = at; at < end && unicode_is(unicode_next(&next, end), categories);)
-        at = next;
+    for (const char *next = at; at < end; at = next) {
+        if ((*at & 0xFE) == 0xD0 && categories & UNICODE_LETTER)
+            next = at = skip_cyrillic(at, end, false);
+        if (at == end || !unicode_is(unicode_next(&next, end), categories))
+            break;
+    }
     return at;
 }
 

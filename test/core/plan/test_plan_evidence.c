@@ -70,6 +70,18 @@ TEST(plan_of_a_mixture_of_experts_does_not_rest_on_dense_models)
           4 * json_get_number(level_of(json_get(evidence_of(moe), "measured"), "kind"), "runs", 0));
 }
 
+TEST(plan_says_what_hosts_add_to_the_range_where_they_set_the_time)
+{
+    const struct plan *small = planning_make(
+        "{\"model\":\"llama-3.2-1b\",\"tokens\":5e7,\"gpu\":\"h200\",\"stack\":\"hf-peft\","
+        "\"context\":512,\"micro_batch\":\"4\",\"search\":false}");
+    CHECK(strstr(plan_evidence_words(small, &test_arena), "how fast the host launches kernels"));
+    const struct plan *large = planning_make(
+        "{\"model\":\"llama-3.1-8b\",\"tokens\":5e7,\"gpu\":\"h200\",\"stack\":\"hf-peft\","
+        "\"context\":4096,\"micro_batch\":\"4\",\"search\":false}");
+    CHECK(!strstr(plan_evidence_words(large, &test_arena), "leave"));
+}
+
 TEST(plan_says_what_experts_add_to_the_range)
 {
     const struct plan *shared =

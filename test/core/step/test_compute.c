@@ -87,12 +87,13 @@ static double attention_milliseconds(struct setup *setup, bool padded)
                                     .stack = setup->stack,
                                     .batch = setup->batch,
                                     .accumulation = 1 };
-    double seconds = 0;
+    double seconds = 0, once[STEP_OPS];
+    compute_op_times(once, &estimate.step, &request, setup->gpu);
     for (size_t i = 0; i < estimate.step.count; i++) {
         const struct step_op *op = &estimate.step.ops[i];
         if (op->kind == STEP_ATTENTION || !strcmp(op->name, "repeat keys") ||
             !strcmp(op->name, "mask"))
-            seconds += compute_op_seconds(op, &request, setup->gpu);
+            seconds += once[i];
     }
     return 1000 * seconds;
 }
@@ -471,10 +472,38 @@ TEST(compute_of_the_trainers_full_rows_on_an_h200_is_within_5_percent_of_their_s
             knowledge_setup(&k, measured[i].model, "hf-peft", measured[i].rows, 2048);
         setup.recipe.checkpointing = RECIPE_KEEP_ALL;
         CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, measured[i].seconds, 0.05);
+    }
+}
+
+// bench/gpu/kernels.py on an H200: steps of PEFT in a bare loop and by the Trainer, and kernels of
+// the bare one. Its host took 1.27 times as long as the stack assumes.
+static const struct profiled {
+    const char *model;
+    double rows, width, bare, trainer;
+    double products, moved, attention; // milliseconds
+} profiled[] = {
+    { "llama-3.2-1b", 12, 1280, 346.0, 370.5, 118.1, 182.4, 36.3 },
+    { "llama-3.2-1b", 4, 2048, 183.2, 203.6, 63.1, 96.5, 12.1 },
+    { "llama-3.1-8b", 5, 896, 435.4, 480.7, 197.3, 189.2, 28.5 },
+};
+
+TEST(compute_of_profiled_products_and_moved_data_is_within_7_percent_and_steps_within_5)
+{
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof profiled / sizeof *profiled; i++) {
+        const struct profiled *p = &profiled[i];
+        struct setup setup = knowledge_setup(&k, p->model, "hf-peft", p->rows, p->width);
+        setup.recipe.checkpointing = RECIPE_KEEP_ALL;
+        setup.batch.padded = p->width != 2048;
+        struct timing ours = knowledge_estimate(&setup).timing;
+        CHECK_NEAR(1000 * ours.matmul_seconds, p->products, 0.07);
+        CHECK_NEAR(1000 * ours.elementwise_seconds, p->moved, 0.07);
+        CHECK_NEAR(1000 * ours.attention_seconds, p->attention, 0.25); // 0.2 of it heads of 64
+        CHECK_NEAR(1000 * ours.step_seconds, p->trainer, 0.05);
         struct stack bare = *setup.stack;
         stack_without_trainer(&bare);
-        setup.stack = &bare; // a loop without the Trainer is a tenth faster
-        CHECK(knowledge_estimate(&setup).timing.step_seconds < 0.9 * measured[i].seconds);
+        setup.stack = &bare;
+        CHECK_NEAR(1000 * knowledge_estimate(&setup).timing.step_seconds, p->bare, 0.05);
     }
 }
 
@@ -520,11 +549,11 @@ static double fp32_adapter_seconds(struct setup *setup)
                                     .stack = setup->stack,
                                     .batch = setup->batch,
                                     .accumulation = 1 };
-    double seconds = 0;
+    double seconds = 0, once[STEP_OPS];
+    compute_op_times(once, &estimate.step, &request, setup->gpu);
     for (size_t i = 0; i < estimate.step.count; i++)
         if (estimate.step.ops[i].fp32 && estimate.step.ops[i].kind == STEP_MATMUL)
-            seconds += estimate.step.ops[i].repeats *
-                       compute_op_seconds(&estimate.step.ops[i], &request, setup->gpu);
+            seconds += estimate.step.ops[i].repeats * once[i];
     return seconds;
 }
 

@@ -152,7 +152,13 @@ static struct text random_text(struct rng *rng)
                                           "\xE2\x80\x8B",
                                           "\xE3\x82\xAB",
                                           "\xE3\x80\x82",
-                                          "\xCD\xB8" };
+                                          "\xCD\xB8",
+                                          "\xD0\xB6",
+                                          "\xD0\x96",
+                                          "\xD1\x8F\xD1\x91\xD0\xB0\xD1\x9F\xD0\xAF",
+                                          "\xD1\xA0",
+                                          "\xD2\x82",
+                                          "\xD2\x83" };
     enum { PIECES = sizeof pieces / sizeof *pieces };
     struct out out = { .arena = &test_arena };
     uint64_t first = rng_below(rng, PIECES), kinds = 2 + rng_below(rng, PIECES - 1);
@@ -234,6 +240,66 @@ TEST(threads_that_share_words_count_as_one_alone)
             CHECK(counters[k].tokens == alone.tokens);
         }
         tokenizer_words_release(words);
+    }
+}
+
+// A thread that has met a word may count it late or never.
+TEST(a_word_that_another_thread_has_not_counted_yet_is_counted)
+{
+    struct text text = TEXT("unbelievable counterrevolutionaries, unbelievable");
+    for (int i = 0; i < FIXTURES; i++) {
+        struct tokenizer *t = read_fixture(fixtures[i]);
+        struct counter alone = { t, NULL, &text, 1, 0 };
+        count_texts(&alone);
+        struct tokenizer_words *words = tokenizer_words_init();
+        struct tokenizer_cache *late = tokenizer_cache_init(t), *early = tokenizer_cache_init(t);
+        tokenizer_cache_share(late, words);
+        tokenizer_cache_share(early, words);
+        int64_t counted;
+        tokenizer_count_later(t, late, text, 0, &counted);
+        for (int time = 0; time < 2; time++)
+            CHECK(tokenizer_count(t, early, text, 0) == alone.tokens);
+        tokenizer_count_waiting(t, late);
+        CHECK(counted == alone.tokens);
+        tokenizer_cache_release(late);
+        tokenizer_cache_release(early);
+        tokenizer_words_release(words);
+    }
+}
+
+// Threads that write the same entry at once may leave half of a word in it and half of another.
+TEST(an_entry_with_halves_of_two_words_is_no_word)
+{
+    enum { HEADS = 3, TOKENS = 99 };
+    static const char *const short_words[HEADS] = { "abcdefghTail", "ijklmnopTail",
+                                                    "zzzzzzzzTail" };
+    static const char *const long_words[HEADS] = { "abcdefghijklmnopqrstTail",
+                                                   "zbcdefghijklmnopqrstTail",
+                                                   "abcdefghzjklmnopqrstTail" };
+    for (int i = 0; i < FIXTURES; i++) {
+        struct tokenizer *t = read_fixture(fixtures[i]);
+        struct word_entry entries[HEADS] = { 0 };
+        for (int k = 0; k < HEADS; k++) {
+            struct tokenizer_cache *cache = tokenizer_cache_init(t);
+            struct text word = text_of(short_words[k]), longer = text_of(long_words[k]);
+            int64_t want = tokenizer_count(t, cache, word, 0);
+            int64_t want_long = tokenizer_count(t, cache, longer, 0);
+            for (struct word_entry *at = cache->tables.words, *end = at + WORD_SLOTS; at < end;
+                 at++)
+                if (!memcmp(at, word.at, sizeof at->low))
+                    entries[k] = *at;
+            for (struct word_entry *at = cache->tables.words, *end = at + WORD_SLOTS; at < end;
+                 at++)
+                if (k && entries[k].low && at->low == entries[k].low)
+                    at->high = (entries[k - 1].high << 8 >> 8) | (uint64_t)TOKENS << 56;
+            for (struct long_entry *at = cache->tables.longs, *end = at + LONG_SLOTS; at < end;
+                 at++)
+                if (at->tail)
+                    at->tail = ((at->tail ^ 1 << 20) << 8 >> 8) | (uint64_t)TOKENS << 56;
+            CHECK(tokenizer_count(t, cache, word, 0) == want);
+            CHECK(tokenizer_count(t, cache, longer, 0) == want_long);
+            tokenizer_cache_release(cache);
+        }
     }
 }
 
@@ -339,6 +405,36 @@ static struct text long_word(struct rng *rng)
     for (uint64_t left = 5 + rng_below(rng, 60); left; left--)
         out_put(&out, "%s", pieces[rng_below(rng, kinds)]);
     return out_view(&out);
+}
+
+TEST(all_cuts_of_a_word_are_those_found_one_by_one)
+{
+    static const char *const pieces[] = {
+        "\xE4\xB8\xAD", "\xE6\x96\x87", "\xE3\x81\xAE", "\xE0\xB8\x81", "\xD0\xB6", "a", " ",
+        "\xE4\xB8",     "\xAD",         "\xE5\xAD\x97", "\xE3\x80\x82"
+    };
+    enum { PIECES = sizeof pieces / sizeof *pieces, ROOM = 5 };
+    struct rng rng = rng_seeded(5);
+    for (int i = 0; i < FIXTURES; i++) {
+        const struct tokenizer *t = read_fixture(fixtures[i]);
+        for (int time = 0; t->cuts && time < 200; time++) {
+            struct out out = { .arena = &test_arena };
+            for (uint64_t left = 1 + rng_below(&rng, 60); left; left--)
+                out_put(&out, "%s", pieces[rng_below(&rng, PIECES)]);
+            struct text word = out_view(&out);
+            const char *at = word.at, *end = at + word.size;
+            while (at < end) {
+                uint32_t ends[ROOM];
+                size_t count = tokenizer_cut_all(t->cuts, at, end, ends, ROOM);
+                const char *start = at;
+                CHECK(count > 0 && count <= ROOM);
+                for (size_t k = 0; k < count; k++) {
+                    at = tokenizer_cut(t->cuts, at, end);
+                    CHECK(at == start + ends[k]);
+                }
+            }
+        }
+    }
 }
 
 TEST(words_cut_where_no_token_can_cross_have_the_tokens_of_the_whole)
