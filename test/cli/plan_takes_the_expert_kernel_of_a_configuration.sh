@@ -9,7 +9,7 @@ micro_batch_size: 1
 bf16: true
 experts_implementation: eager
 EOF
-plan() { $GPUHOURS plan --tokens 10M --gpu h200 --gpus 1 --explain --ledger off "$@" | grep -i experts; }
+plan() { $GPUHOURS plan --tokens 10M --gpu h200 --gpus 1 --explain --ledger off "$@" | grep -E 'experts[,_]'; }
 plan --from build/experts.yml
 echo "as axolotl has it:"
 plan --model qwen3-30b-a3b --stack axolotl
