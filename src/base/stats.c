@@ -74,10 +74,10 @@ struct range stats_range(double *values, size_t count)
     };
 }
 
-// Quickselect: puts the value of that rank where sorting would, smaller ones before, larger after.
-static void place(double *values, ptrdiff_t count, ptrdiff_t rank)
+// Quickselect among the values from first to last: puts the one of that rank where sorting would,
+// smaller ones before, larger after.
+static void place(double *values, ptrdiff_t first, ptrdiff_t last, ptrdiff_t rank)
 {
-    ptrdiff_t first = 0, last = count - 1;
     while (first < last) {
         double pivot = values[first + (last - first) / 2];
         ptrdiff_t low = first, high = last;
@@ -101,28 +101,33 @@ static void place(double *values, ptrdiff_t count, ptrdiff_t rank)
     }
 }
 
-static double quick_quantile(double *values, size_t count, double share)
+// Leaves the two values that the quantile lies between where sorting would put them.
+static double quick_quantile(double *values, size_t count, double share, size_t first, size_t last)
 {
-    if (!count)
-        return NAN;
     double at = share * (double)(count - 1);
     size_t below = (size_t)at;
-    place(values, (ptrdiff_t)count, (ptrdiff_t)below);
-    if (below + 1 >= count)
-        return values[below];
-    double next = INFINITY;
-    for (size_t i = below + 1; i < count; i++)
-        next = values[i] < next ? values[i] : next;
-    return values[below] + (at - (double)below) * (next - values[below]);
+    place(values, (ptrdiff_t)first, (ptrdiff_t)last, (ptrdiff_t)below);
+    if (below == last)
+        return stats_quantile(values, count, share);
+    size_t next = below + 1;
+    for (size_t i = next + 1; i <= last; i++)
+        next = values[i] < values[next] ? i : next;
+    double moved = values[below + 1];
+    values[below + 1] = values[next];
+    values[next] = moved;
+    return stats_quantile(values, count, share);
 }
 
 struct range stats_quick_range(double *values, size_t count)
 {
-    return (struct range){
-        quick_quantile(values, count, 0.1),
-        quick_quantile(values, count, 0.5),
-        quick_quantile(values, count, 0.9),
-    };
+    if (!count)
+        return (struct range){ NAN, NAN, NAN };
+    size_t middle = (size_t)(0.5 * (double)(count - 1)); // the others are on either side of it
+    struct range range;
+    range.mid = quick_quantile(values, count, 0.5, 0, count - 1);
+    range.low = quick_quantile(values, count, 0.1, 0, middle);
+    range.high = quick_quantile(values, count, 0.9, middle, count - 1);
+    return range;
 }
 
 double stats_normal_below(double z)

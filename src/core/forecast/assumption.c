@@ -26,14 +26,25 @@ struct assumption assumption_measured(struct assumption assumed, double value, c
                                 ASSUMPTION_MEASURED, source,       as_of };
 }
 
-double assumption_draw(const struct assumption *assumption, double z)
+struct assumption_spread assumption_spread(const struct assumption *assumption)
 {
-    const struct range *value = &assumption->value;
+    struct assumption_spread spread = { .value = assumption->value };
+    const struct range *value = &spread.value;
+    if (value->low > 0 && value->low != value->mid)
+        spread.log_low = log(value->low / value->mid);
+    if (value->low > 0 && value->high != value->mid)
+        spread.log_high = log(value->high / value->mid);
+    return spread;
+}
+
+double assumption_at(const struct assumption_spread *spread, double z)
+{
+    const struct range *value = &spread->value;
     double end = z < 0 ? value->low : value->high, share = fabs(z) / STATS_P90;
     if (end == value->mid || z == 0)
         return value->mid;
     if (value->low > 0)
-        return value->mid * exp(share * log(end / value->mid));
+        return value->mid * exp(share * (z < 0 ? spread->log_low : spread->log_high));
     return fmax(0, value->mid + share * (end - value->mid));
 }
 

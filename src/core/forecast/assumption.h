@@ -34,6 +34,14 @@ struct assumption assumption_measured(struct assumption assumed, double value, c
 
 // The value for a standard normal sample z: lognormal on both sides of the middle, or
 // normal and cut at zero where the low end is zero.
-double assumption_draw(const struct assumption *assumption, double z);
+//
+//     struct assumption_spread spread = assumption_spread(&assumption);
+//     double value = assumption_at(&spread, z); // and so on for many samples
+struct assumption_spread {
+    struct range value;
+    double log_low, log_high; // of the ends over the middle; 0 where the low end is not positive
+};
+struct assumption_spread assumption_spread(const struct assumption *assumption);
+double assumption_at(const struct assumption_spread *spread, double z);
 
 void assumption_write(const struct assumption *assumption, struct json_writer *w);

@@ -18,6 +18,11 @@ struct chance {
     double first_sights, failed_rate;
 };
 
+struct forecast_sample {
+    struct chance chance;
+    struct overhead_draw draw; // of overheads that are the same for every configuration
+};
+
 static const struct {
     const char *name, *measurement;
 } drivers[] = {
@@ -85,44 +90,84 @@ static double tokens_per_s(const struct forecast_input *input, const struct chan
     return input->roofline_tokens_per_s * exp(e->log_mid + e->log_spread * chance->efficiency);
 }
 
-static struct overhead_draw overhead_of(const struct overheads *o, const struct chance *chance)
+// What all samples need of each unknown, worked out once.
+struct unknowns {
+    const struct forecast_input *input;
+    struct assumption_spread lengths;
+    struct assumption_spread startup, compile, storage, evaluation, save, failures, failed_runs;
+    struct assumption_spread first_width, first_steps, first_evaluation, compilations;
+};
+
+static void set_unknowns(struct unknowns *out, const struct forecast_input *input)
 {
-    return (struct overhead_draw){
-        .startup_seconds = assumption_draw(&o->startup_seconds, chance->startup),
-        .compile_seconds = assumption_draw(&o->compile_seconds, chance->startup),
-        .storage_bytes_per_s = assumption_draw(&o->storage_bytes_per_s, chance->storage),
-        .evaluation = assumption_draw(overhead_evaluation(o), chance->evaluation),
-        .save_seconds = assumption_draw(&o->save_seconds, -chance->storage),
-        .failures_per_gpu_hour = assumption_draw(&o->failures_per_gpu_hour, chance->failure_rate),
-        .failed_runs = assumption_draw(&o->failed_runs, chance->failed_rate),
-        .first_sights = chance->first_sights,
-        .failure_chance = chance->failure,
-        .lost_share = chance->lost,
-        .retry_chance = chance->retry,
-        .failed_chance = chance->failed,
+    const struct overheads *o = &input->overheads;
+    struct assumption lengths = { .value = input->processed_factor };
+    *out = (struct unknowns){
+        .input = input,
+        .lengths = assumption_spread(&lengths),
+        .startup = assumption_spread(&o->startup_seconds),
+        .compile = assumption_spread(&o->compile_seconds),
+        .storage = assumption_spread(&o->storage_bytes_per_s),
+        .evaluation = assumption_spread(overhead_evaluation(o)),
+        .save = assumption_spread(&o->save_seconds),
+        .failures = assumption_spread(&o->failures_per_gpu_hour),
+        .failed_runs = assumption_spread(&o->failed_runs),
+        .first_width = assumption_spread(&o->first_width_seconds),
+        .first_steps = assumption_spread(&o->first_steps_seconds),
+        .first_evaluation = assumption_spread(&o->first_evaluation_seconds),
+        .compilations = assumption_spread(&o->compilations),
     };
 }
 
-static double run_seconds(struct overhead_times *out, const struct forecast_input *input,
-                          const struct chance *chance, const struct overhead_draw *draw)
+// Of what is the same for every configuration of a plan.
+static struct overhead_draw draw_shared(const struct unknowns *u, const struct chance *chance)
 {
-    struct assumption lengths = { .value = input->processed_factor };
-    double tokens = input->processed_tokens * assumption_draw(&lengths, chance->lengths);
-    overhead_run(out, &input->overheads, draw, tokens / tokens_per_s(input, chance), tokens);
+    return (struct overhead_draw){
+        .startup_seconds = assumption_at(&u->startup, chance->startup),
+        .compile_seconds = assumption_at(&u->compile, chance->startup),
+        .storage_bytes_per_s = assumption_at(&u->storage, chance->storage),
+        .evaluation = assumption_at(&u->evaluation, chance->evaluation),
+        .save_seconds = assumption_at(&u->save, -chance->storage),
+        .failures_per_gpu_hour = assumption_at(&u->failures, chance->failure_rate),
+        .failed_runs =
+            overhead_count(assumption_at(&u->failed_runs, chance->failed_rate), chance->failed),
+        .retries = overhead_count(u->input->overheads.retries.value.mid, chance->retry),
+        .failure_chance = chance->failure,
+        .lost_share = chance->lost,
+    };
+}
+
+// The wall seconds of a sample, with the draw of what is shared.
+static double run_seconds(struct overhead_times *out, const struct unknowns *u,
+                          const struct chance *chance, struct overhead_draw draw)
+{
+    const struct forecast_input *input = u->input;
+    const struct overheads *o = &input->overheads;
+    if (o->new_widths > 0)
+        draw.first_width_seconds = assumption_at(&u->first_width, chance->first_sights);
+    draw.first_steps_seconds = assumption_at(&u->first_steps, chance->first_sights);
+    if (overhead_evaluates(o))
+        draw.first_evaluation_seconds = assumption_at(&u->first_evaluation, chance->first_sights);
+    if (o->compiles)
+        draw.compilations = assumption_at(&u->compilations, chance->first_sights);
+    double tokens = input->processed_tokens * assumption_at(&u->lengths, chance->lengths);
+    overhead_run(out, o, &draw, tokens / tokens_per_s(input, chance), tokens);
     return out->wall_seconds;
 }
 
-static double wall_seconds(struct overhead_times *out, const struct forecast_input *input,
+static double wall_seconds(struct overhead_times *out, const struct unknowns *u,
                            const struct chance *chance)
 {
-    struct overhead_draw draw = overhead_of(&input->overheads, chance);
-    return run_seconds(out, input, chance, &draw);
+    return run_seconds(out, u, chance, draw_shared(u, chance));
 }
 
 double forecast_middle(struct overhead_times *out, const struct forecast_input *input)
 {
-    struct chance middle = { .failure = NAN, .lost = 0.5, .retry = NAN, .failed = NAN };
-    return wall_seconds(out, input, &middle);
+    struct chance middle = { 0 };
+    struct overhead_draw draw = overhead_middle(&input->overheads);
+    double tokens = input->processed_tokens * input->processed_factor.mid;
+    overhead_run(out, &input->overheads, &draw, tokens / tokens_per_s(input, &middle), tokens);
+    return out->wall_seconds;
 }
 
 // The logarithm of the factor is Y = b·z above its middle and a·z below, and X that of the speed.
@@ -161,14 +206,15 @@ static bool varies(const struct forecast_input *input, enum forecast_driver_kind
     }
 }
 
-static struct range gpu_hours(double *scratch, const struct forecast_input *input,
-                              const struct chance *chances, size_t count,
+static struct range gpu_hours(double *scratch, const struct unknowns *unknowns,
+                              const struct forecast_samples *samples, size_t count,
                               enum forecast_driver_kind kind, bool others)
 {
     struct overhead_times times;
     for (size_t i = 0; i < count; i++) {
-        struct chance chance = hold(chances[i], kind, others);
-        scratch[i] = wall_seconds(&times, input, &chance) / 3600 * input->overheads.gpus;
+        struct chance chance = hold(samples->items[i].chance, kind, others);
+        scratch[i] =
+            wall_seconds(&times, unknowns, &chance) / 3600 * unknowns->input->overheads.gpus;
     }
     return stats_quick_range(scratch, count);
 }
@@ -193,9 +239,10 @@ static void set_bar(struct forecast_driver *driver, struct range alone, double m
     assert(!(driver->low > median * (1 + 1e-9)) && !(driver->high < median * (1 - 1e-9)));
 }
 
-static void find_drivers(struct forecast *out, double *scratch, const struct forecast_input *input,
-                         const struct chance *chances)
+static void find_drivers(struct forecast *out, double *scratch, const struct unknowns *unknowns,
+                         const struct forecast_samples *samples)
 {
+    const struct forecast_input *input = unknowns->input;
     enum { FEWER = FORECAST_SAMPLES / 10 }; // enough for one unknown alone
     for (int kind = 0; kind < FORECAST_DRIVERS; kind++) {
         struct forecast_driver driver = {
@@ -209,9 +256,10 @@ static void find_drivers(struct forecast *out, double *scratch, const struct for
         if (kind == FORECAST_EFFICIENCY && input->efficiency.is_piloted)
             driver.name = "throughput, as piloted", driver.measurement = NULL;
         if (varies(input, driver.kind)) {
-            set_bar(&driver, gpu_hours(scratch, input, chances, FEWER, driver.kind, true),
+            set_bar(&driver, gpu_hours(scratch, unknowns, samples, FEWER, driver.kind, true),
                     out->gpu_hours.mid);
-            driver.gpu_hours_known = gpu_hours(scratch, input, chances, FEWER, driver.kind, false);
+            driver.gpu_hours_known =
+                gpu_hours(scratch, unknowns, samples, FEWER, driver.kind, false);
         }
         int at = kind;
         for (; at > 0 && width(&out->drivers[at - 1]) < width(&driver); at--)
@@ -227,11 +275,6 @@ static double usd_per_gpu_hour(const struct forecast_input *input, const struct 
 
 // --- many configurations on the same samples ---------------------------------
 
-struct forecast_sample {
-    struct chance chance;
-    struct overhead_draw draw;
-};
-
 void forecast_sample(struct forecast_samples *out, struct arena *arena,
                      const struct overheads *overheads, uint64_t seed)
 {
@@ -239,10 +282,13 @@ void forecast_sample(struct forecast_samples *out, struct arena *arena,
     struct arena_mark mark = arena_mark(arena);
     struct chance *chances = ARENA_NEW(arena, struct chance, FORECAST_SAMPLES);
     sample_chances(chances, FORECAST_SAMPLES, seed);
+    struct forecast_input input = { .overheads = *overheads };
+    struct unknowns unknowns;
+    set_unknowns(&unknowns, &input);
     for (size_t i = 0; i < FORECAST_SAMPLES; i++)
-        items[i] = (struct forecast_sample){ chances[i], overhead_of(overheads, &chances[i]) };
+        items[i] = (struct forecast_sample){ chances[i], draw_shared(&unknowns, &chances[i]) };
     arena_rewind(arena, mark);
-    *out = (struct forecast_samples){ items, FORECAST_SAMPLES };
+    *out = (struct forecast_samples){ items, FORECAST_SAMPLES, seed };
 }
 
 void forecast_run(struct forecast_outcome *out, struct arena *arena,
@@ -252,10 +298,12 @@ void forecast_run(struct forecast_outcome *out, struct arena *arena,
     assert(count <= samples->count);
     struct arena_mark mark = arena_mark(arena);
     double *wall = ARENA_NEW(arena, double, count), *cost = ARENA_NEW(arena, double, count);
+    struct unknowns unknowns;
+    set_unknowns(&unknowns, input);
     struct overhead_times times;
     for (size_t i = 0; i < count; i++) {
         const struct forecast_sample *sample = &samples->items[i];
-        wall[i] = run_seconds(&times, input, &sample->chance, &sample->draw) / 3600;
+        wall[i] = run_seconds(&times, &unknowns, &sample->chance, sample->draw) / 3600;
         cost[i] = wall[i] * input->overheads.gpus * usd_per_gpu_hour(input, &sample->chance);
     }
     *out = (struct forecast_outcome){ .wall_hours = stats_quick_range(wall, count),
@@ -274,21 +322,23 @@ static void sum_repeats(struct forecast *out, double *gpu_hours)
     out->repeats_gpu_hours_high = stats_quick_range(gpu_hours, FORECAST_SAMPLES).high;
 }
 
-void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input)
+void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input,
+                   const struct forecast_samples *samples)
 {
     struct arena_mark mark = arena_mark(arena);
-    struct chance *chances = ARENA_NEW(arena, struct chance, FORECAST_SAMPLES);
     double *rate = ARENA_NEW(arena, double, FORECAST_SAMPLES);
     double *wall = ARENA_NEW(arena, double, FORECAST_SAMPLES);
     double *cost = ARENA_NEW(arena, double, FORECAST_SAMPLES);
     double *repeats = ARENA_NEW(arena, double, FORECAST_SAMPLES);
     double gpus = input->overheads.gpus;
-    sample_chances(chances, FORECAST_SAMPLES, input->seed);
+    struct unknowns unknowns;
+    set_unknowns(&unknowns, input);
     struct overhead_times times;
     for (size_t i = 0; i < FORECAST_SAMPLES; i++) {
-        rate[i] = tokens_per_s(input, &chances[i]);
-        wall[i] = wall_seconds(&times, input, &chances[i]) / 3600;
-        cost[i] = wall[i] * gpus * usd_per_gpu_hour(input, &chances[i]);
+        const struct chance *chance = &samples->items[i].chance;
+        rate[i] = tokens_per_s(input, chance);
+        wall[i] = wall_seconds(&times, &unknowns, chance) / 3600;
+        cost[i] = wall[i] * gpus * usd_per_gpu_hour(input, chance);
         repeats[i] = times.seconds[OVERHEAD_RETRIES] / 3600 * gpus;
     }
     *out = (struct forecast){ .tokens_per_s = stats_quick_range(rate, FORECAST_SAMPLES),
@@ -304,7 +354,7 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
             gpus * stats_quantile(wall, FORECAST_SAMPLES, 0.05 * (double)(i + 1));
     forecast_middle(&out->middle, input);
     sum_repeats(out, repeats);
-    find_drivers(out, rate, input, chances);
+    find_drivers(out, rate, &unknowns, samples);
     arena_rewind(arena, mark);
 }
 
@@ -338,32 +388,34 @@ static void take_place(double *places, size_t count, double hours)
 }
 
 void forecast_sweep(struct forecast_sweep *out, struct arena *arena,
-                    const struct forecast_input *input, int64_t runs, int64_t parallel)
+                    const struct forecast_input *input, const struct forecast_samples *samples,
+                    int64_t runs, int64_t parallel)
 {
     enum { LEAST = 1000, WORK = 400000 }; // samples; runs in all of them, some tenths of a second
     size_t places_count = (size_t)(parallel < runs ? parallel : runs), count = FORECAST_SAMPLES;
     if (count * (size_t)runs > WORK)
         count = WORK / (size_t)runs > LEAST ? WORK / (size_t)runs : LEAST;
     struct arena_mark mark = arena_mark(arena);
-    struct chance *chances = ARENA_NEW(arena, struct chance, count);
     double *wall = ARENA_NEW(arena, double, count), *hours = ARENA_NEW(arena, double, count);
     double *cost = ARENA_NEW(arena, double, count),
            *places = ARENA_NEW(arena, double, places_count);
-    struct rng rng = rng_seeded(input->seed + 1);
-    sample_chances(chances, count, input->seed);
+    struct rng rng = rng_seeded(samples->seed + 1);
+    struct unknowns unknowns;
+    set_unknowns(&unknowns, input);
     for (size_t i = 0; i < count; i++) {
         memset(places, 0, places_count * sizeof *places);
         hours[i] = wall[i] = 0;
         for (int64_t run = 0; run < runs; run++) {
             struct overhead_times times;
-            struct chance chance = run ? reroll(chances[i], &rng) : chances[i];
-            double of_run = wall_seconds(&times, input, &chance) / 3600;
+            struct chance chance =
+                run ? reroll(samples->items[i].chance, &rng) : samples->items[i].chance;
+            double of_run = wall_seconds(&times, &unknowns, &chance) / 3600;
             hours[i] += of_run * input->overheads.gpus;
             take_place(places, places_count, of_run);
         }
         for (size_t k = 0; k < places_count; k++)
             wall[i] = fmax(wall[i], places[k]);
-        cost[i] = hours[i] * usd_per_gpu_hour(input, &chances[i]);
+        cost[i] = hours[i] * usd_per_gpu_hour(input, &samples->items[i].chance);
     }
     *out = (struct forecast_sweep){ .runs = runs,
                                     .parallel = (int64_t)places_count,

@@ -6,14 +6,14 @@
 // unknown makes the range wide, the same samples are run again with one unknown varying and the
 // others held, and with one held and the others varying.
 //
-//     struct forecast forecast;
-//     forecast_make(&forecast, arena, &input);
-//     forecast.gpu_hours.mid, forecast.drivers[0].name …
-//
-// To compare many configurations of one plan, sample once and run each on the same samples:
-//
 //     struct forecast_samples samples;
 //     forecast_sample(&samples, arena, &overheads, seed);
+//     struct forecast forecast;
+//     forecast_make(&forecast, arena, &input, &samples);
+//     forecast.gpu_hours.mid, forecast.drivers[0].name …
+//
+// Many configurations of one plan are compared on the same samples:
+//
 //     struct forecast_outcome outcome;
 //     forecast_run(&outcome, arena, &input, &samples, FORECAST_SAMPLES);
 //     outcome.wall_hours.mid …  // the same number as forecast_make() gives
@@ -38,8 +38,17 @@ struct forecast_input {
     struct range processed_factor; // of processed_tokens, where the lengths are uncertain
     struct overheads overheads;
     struct price price;
+};
+
+// What is unknown about a run and does not depend on its configuration, sampled.
+struct forecast_sample;
+struct forecast_samples {
+    const struct forecast_sample *items;
+    size_t count;
     uint64_t seed;
 };
+void forecast_sample(struct forecast_samples *out, struct arena *arena,
+                     const struct overheads *overheads, uint64_t seed);
 
 enum forecast_driver_kind {
     FORECAST_EFFICIENCY,
@@ -72,7 +81,8 @@ struct forecast {
     double repeats_share, repeats_gpu_hours, repeats_gpu_hours_high;
 };
 
-void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input);
+void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input,
+                   const struct forecast_samples *samples);
 
 // Several runs of one configuration, so many at a time. They share what is unknown about all of
 // them (speed, lengths, start-up, storage, rates of failure, prices), so that this does not average
@@ -84,19 +94,11 @@ struct forecast_sweep {
 };
 enum { FORECAST_RUNS = 1000 }; // at most
 void forecast_sweep(struct forecast_sweep *out, struct arena *arena,
-                    const struct forecast_input *input, int64_t runs, int64_t parallel);
+                    const struct forecast_input *input, const struct forecast_samples *samples,
+                    int64_t runs, int64_t parallel);
 
-// What is unknown about a run and does not depend on its configuration, sampled.
-struct forecast_sample;
-struct forecast_samples {
-    const struct forecast_sample *items;
-    size_t count;
-};
-void forecast_sample(struct forecast_samples *out, struct arena *arena,
-                     const struct overheads *overheads, uint64_t seed);
-
-// Wall hours and cost over the first count samples. Over all of them, with the input's own
-// overheads and seed, they are those of forecast_make().
+// Wall hours and cost over the first count samples. Over all of them, where the samples are of the
+// input's own overheads, they are those of forecast_make().
 struct forecast_outcome {
     struct range wall_hours, cost_usd; // cost NAN without prices
 };

@@ -271,13 +271,13 @@ double overhead_count(double mean, double chance)
     return count;
 }
 
-// The same; most outcomes have no event, since e^-mean is above 1 - mean. The case of NAN comes
-// first, since a processor then need not guess.
+// The same; most outcomes have no event, since e^-mean is above 1 - mean, which is at least 1 where
+// none is expected. Few branches: which way a random number goes, a processor cannot guess.
 static inline double count_events(double mean, double chance)
 {
     if (isnan(chance))
         return mean > 0 ? mean : 0;
-    return !(mean > 0) || chance < 1 - mean ? 0 : overhead_count(mean, chance);
+    return chance < 1 - mean ? 0 : overhead_count(mean, chance);
 }
 
 struct overhead_draw overhead_middle(const struct overheads *overheads)
@@ -289,11 +289,14 @@ struct overhead_draw overhead_middle(const struct overheads *overheads)
         .evaluation = overhead_evaluation(overheads)->value.mid,
         .save_seconds = overheads->save_seconds.value.mid,
         .failures_per_gpu_hour = overheads->failures_per_gpu_hour.value.mid,
-        .failed_runs = overheads->failed_runs.value.mid,
+        .failed_runs = overhead_count(overheads->failed_runs.value.mid, NAN),
+        .retries = overhead_count(overheads->retries.value.mid, NAN),
+        .first_width_seconds = overheads->first_width_seconds.value.mid,
+        .first_steps_seconds = overheads->first_steps_seconds.value.mid,
+        .first_evaluation_seconds = overheads->first_evaluation_seconds.value.mid,
+        .compilations = overheads->compilations.value.mid,
         .failure_chance = NAN,
         .lost_share = 0.5,
-        .retry_chance = NAN,
-        .failed_chance = NAN,
     };
 }
 
@@ -301,31 +304,17 @@ struct overhead_draw overhead_middle(const struct overheads *overheads)
 // Trainer's saves of 0.14 GB of adapters took 0.2 to 0.4 s on an H200's own disk.
 static const double SAVE_SECONDS = 0.25;
 
-// Saves during one run: after each epoch, or more often where failures are expected.
-static void add_saves(struct overhead_times *out, const struct overheads *o,
-                      const struct overhead_draw *draw, double working_seconds)
+// Seconds between saves during one run: an epoch, or less where failures are expected.
+static double save_interval(const struct overheads *o, const struct overhead_draw *draw,
+                            double working_seconds, double save_seconds)
 {
-    double save_seconds = draw->save_seconds > 0 ? draw->save_seconds
-                          : o->save_bytes > 0
-                              ? SAVE_SECONDS + o->save_bytes / draw->storage_bytes_per_s
-                              : 0;
     double interval = o->save_interval_seconds.value.mid;
     if (isnan(interval)) {
         double failures_per_s = draw->failures_per_gpu_hour * o->gpus / 3600;
         interval = fmin(working_seconds / o->epochs,
                         overhead_save_interval(save_seconds, 1 / failures_per_s));
     }
-    out->save_interval_seconds = fmax(interval, save_seconds);
-    out->saves = fmax(1, ceil(working_seconds / fmax(1e-9, out->save_interval_seconds)));
-    out->seconds[OVERHEAD_SAVES] = out->saves * save_seconds;
-}
-
-static double sum(const double *seconds)
-{
-    double total = 0;
-    for (int i = 0; i < OVERHEAD_KINDS; i++)
-        total += seconds[i];
-    return total;
+    return fmax(interval, save_seconds);
 }
 
 // Mistakes show early, broken hardware at any time. The square, a third on average, makes failed
@@ -336,47 +325,55 @@ static double early(double lost_share)
     return lost_share * lost_share;
 }
 
-static double count_programs(const struct overheads *o, double first_sights)
-{
-    return fmin(assumption_draw(&o->compilations, first_sights), RECOMPILE_LIMIT);
-}
-
+// Times stay in variables of their own until the end: sums over an array that was just written wait
+// for it.
 static inline void run(struct overhead_times *out, const struct overheads *o,
-                       const struct overhead_draw *draw, double train_seconds, double tokens)
+                       const struct overhead_draw *draw, double train, double tokens)
 {
-    *out = (struct overhead_times){ 0 };
-    double *seconds = out->seconds;
-    seconds[OVERHEAD_TRAINING] = train_seconds;
-    seconds[OVERHEAD_STARTUP] = draw->startup_seconds;
-    seconds[OVERHEAD_COMPILATION] =
-        o->compiles ? draw->compile_seconds * count_programs(o, draw->first_sights) : 0;
-    seconds[OVERHEAD_LOADING] = o->load_bytes / draw->storage_bytes_per_s;
-    seconds[OVERHEAD_WIDTHS] =
-        o->new_widths * assumption_draw(&o->first_width_seconds, draw->first_sights) +
-        assumption_draw(&o->first_steps_seconds, draw->first_sights);
+    double startup = draw->startup_seconds;
+    double compilation =
+        o->compiles ? draw->compile_seconds * fmin(draw->compilations, RECOMPILE_LIMIT) : 0;
+    double loading = o->load_bytes / draw->storage_bytes_per_s;
+    double widths = o->new_widths * draw->first_width_seconds + draw->first_steps_seconds;
     double reading = tokens * o->data_bytes_per_token.value.mid / draw->storage_bytes_per_s;
-    seconds[OVERHEAD_STALLS] = fmax(0, reading - train_seconds); // else it overlaps the steps
-    double evaluation = overhead_evaluation(o) == &o->evaluation_seconds
-                            ? o->epochs * draw->evaluation
-                            : train_seconds * draw->evaluation * o->eval_cost;
-    seconds[OVERHEAD_EVALUATION] = o->evals_per_epoch.value.mid * evaluation;
-    if (seconds[OVERHEAD_EVALUATION] > 0)
-        seconds[OVERHEAD_EVALUATION] +=
-            assumption_draw(&o->first_evaluation_seconds, draw->first_sights);
-    double working = train_seconds + seconds[OVERHEAD_STALLS] + seconds[OVERHEAD_EVALUATION];
-    add_saves(out, o, draw, working);
+    double stalls = fmax(0, reading - train); // else it overlaps the steps
+    double evaluation =
+        o->evals_per_epoch.value.mid * (overhead_evaluation(o) == &o->evaluation_seconds
+                                            ? o->epochs * draw->evaluation
+                                            : train * draw->evaluation * o->eval_cost);
+    evaluation += (evaluation > 0) * draw->first_evaluation_seconds;
+    double working = train + stalls + evaluation;
+    double save = draw->save_seconds > 0 ? draw->save_seconds
+                  : o->save_bytes > 0    ? SAVE_SECONDS + o->save_bytes / draw->storage_bytes_per_s
+                                         : 0;
+    double interval = save_interval(o, draw, working, save);
+    double save_count = fmax(1, ceil(working / fmax(1e-9, interval)));
+    double saves = save_count * save;
 
-    double once = sum(seconds), begin = once - working - seconds[OVERHEAD_SAVES];
+    double once = train + startup + compilation + loading + widths + stalls + evaluation + saves;
+    double begin = once - working - saves, unsaved = fmin(working, interval);
     double mean = draw->failures_per_gpu_hour * o->gpus * once / 3600;
-    double unsaved = fmin(working, out->save_interval_seconds);
-    out->failures = count_events(mean, draw->failure_chance);
-    out->failed_runs = count_events(draw->failed_runs, draw->failed_chance);
-    seconds[OVERHEAD_FAILURES] = out->failures * (begin + draw->lost_share * unsaved);
-    double failed = out->failed_runs * early(draw->lost_share) * (begin + unsaved);
-    double one = once + seconds[OVERHEAD_FAILURES] + failed;
-    seconds[OVERHEAD_RETRIES] =
-        failed + count_events(o->retries.value.mid, draw->retry_chance) * one;
-    out->wall_seconds = sum(seconds);
+    double failure_count = count_events(mean, draw->failure_chance);
+    double failures = failure_count * (begin + draw->lost_share * unsaved);
+    double failed = draw->failed_runs * early(draw->lost_share) * (begin + unsaved);
+    double retries = failed + draw->retries * (once + failures + failed);
+    *out = (struct overhead_times){
+        .seconds = { [OVERHEAD_TRAINING] = train,
+                     [OVERHEAD_STARTUP] = startup,
+                     [OVERHEAD_COMPILATION] = compilation,
+                     [OVERHEAD_LOADING] = loading,
+                     [OVERHEAD_WIDTHS] = widths,
+                     [OVERHEAD_STALLS] = stalls,
+                     [OVERHEAD_EVALUATION] = evaluation,
+                     [OVERHEAD_SAVES] = saves,
+                     [OVERHEAD_FAILURES] = failures,
+                     [OVERHEAD_RETRIES] = retries },
+        .wall_seconds = once + failures + retries,
+        .saves = save_count,
+        .failures = failure_count,
+        .failed_runs = draw->failed_runs,
+        .save_interval_seconds = interval,
+    };
 }
 
 void overhead_run(struct overhead_times *out, const struct overheads *o,
@@ -398,10 +395,13 @@ void overhead_walls(double *wall_seconds, const struct overheads *o,
             .evaluation = columns->eval_share[i],
             .failures_per_gpu_hour = columns->failures_per_gpu_hour[i],
             .failed_runs = columns->failed_runs[i],
+            .retries = columns->retries[i],
+            .first_width_seconds = o->first_width_seconds.value.mid,
+            .first_steps_seconds = o->first_steps_seconds.value.mid,
+            .first_evaluation_seconds = o->first_evaluation_seconds.value.mid,
+            .compilations = o->compilations.value.mid,
             .failure_chance = columns->failure_chance[i],
             .lost_share = columns->lost_share[i],
-            .retry_chance = columns->retry_chance[i],
-            .failed_chance = NAN,
         };
         struct overhead_times times;
         run(&times, o, &draw, columns->train_seconds[i], columns->tokens[i]);

@@ -67,14 +67,15 @@ enum overhead_kind {
 };
 extern const char *const overhead_names[];
 
-// One sample of the unknowns. Chances are uniform in [0, 1); NAN means the expected value.
+// One sample of the unknowns. The chance is uniform in [0, 1); NAN means the expected value.
 struct overhead_draw {
     double startup_seconds, compile_seconds, storage_bytes_per_s;
     double evaluation;   // of overhead_evaluation()
     double save_seconds; // 0: by bytes
-    double failures_per_gpu_hour, failed_runs;
-    double first_sights; // a standard normal variable
-    double failure_chance, lost_share, retry_chance, failed_chance;
+    double failures_per_gpu_hour;
+    double failed_runs, retries; // how many
+    double first_width_seconds, first_steps_seconds, first_evaluation_seconds, compilations;
+    double failure_chance, lost_share;
 };
 
 struct overhead_times {
@@ -110,12 +111,11 @@ struct overhead_draw overhead_middle(const struct overheads *overheads);
 void overhead_run(struct overhead_times *out, const struct overheads *overheads,
                   const struct overhead_draw *draw, double train_seconds, double tokens);
 
-// Many outcomes, a column for each unknown; failed_runs has been counted, and nothing was measured
-// by a pilot.
+// Many outcomes, a column for each unknown; nothing was measured by a pilot.
 struct overhead_columns {
     const double *train_seconds, *tokens;
     const double *startup_seconds, *compile_seconds, *storage_bytes_per_s, *eval_share;
-    const double *failures_per_gpu_hour, *failed_runs, *failure_chance, *lost_share, *retry_chance;
+    const double *failures_per_gpu_hour, *failed_runs, *retries, *failure_chance, *lost_share;
 };
 void overhead_walls(double *wall_seconds, const struct overheads *overheads,
                     const struct overhead_columns *columns, size_t count);

@@ -15,7 +15,7 @@ static bool has_gpu(const struct offer *offer, const struct gpu *gpu)
 // As in core/hosting: a firm price of this GPU, in a stated country.
 static bool is_of(const struct offer *offer, const struct gpu *gpu)
 {
-    return has_gpu(offer, gpu) && offer->price_kind == OFFER_FIRM && offer->region &&
+    return offer->price_kind == OFFER_FIRM && has_gpu(offer, gpu) && offer->region &&
            strcmp(offer->region, "global");
 }
 
@@ -34,8 +34,10 @@ static const struct offer *find_own(const struct catalog *catalog, const struct 
 // Whether so many GPUs of the offer can train together: in one instance, or over a known network.
 static bool holds(const struct catalog *catalog, const struct offer *offer, double gpus)
 {
+    if (gpus <= (double)offer->gpus)
+        return true;
     const struct node *node = catalog_offer_node(catalog, offer);
-    return gpus <= (double)offer->gpus || (node && node->network_bytes_per_s_per_gpu > 0);
+    return node && node->network_bytes_per_s_per_gpu > 0;
 }
 
 static void note_age(struct price *price, const char *as_of)
@@ -73,17 +75,20 @@ struct price price_find(struct arena *arena, const struct catalog *catalog, cons
 {
     struct price price = { .usd_per_gpu_hour = ARENA_NEW(arena, double, catalog->offer_count) };
     const char **providers = ARENA_NEW(arena, const char *, catalog->offer_count);
+    const struct offer **offers = ARENA_NEW(arena, const struct offer *, catalog->offer_count);
+    size_t count = 0;
     double largest = 0, least = INFINITY;
     bool networked = false; // whether any offer holds that many; else the network is disregarded
     for (size_t i = 0; i < catalog->offer_count; i++)
         if (is_of(&catalog->offers[i], gpu)) {
+            offers[count++] = &catalog->offers[i];
             largest = fmax(largest, (double)catalog->offers[i].gpus);
             networked = networked || holds(catalog, &catalog->offers[i], gpus);
         }
     for (int pass = 0; pass < 2; pass++) // first the least waste, then the offers that have it
-        for (size_t i = 0; i < catalog->offer_count; i++) {
-            const struct offer *offer = &catalog->offers[i];
-            if (!is_of(offer, gpu) || (double)offer->gpus < fmin(gpus, largest) ||
+        for (size_t i = 0; i < count; i++) {
+            const struct offer *offer = offers[i];
+            if ((double)offer->gpus < fmin(gpus, largest) ||
                 (networked && !holds(catalog, offer, gpus)))
                 continue;
             double paid = waste(offer, gpus);

@@ -19,7 +19,7 @@
 struct hosting_samples {
     double *speed; // how far the efficiency is off, in spreads, with the tails of measured runs
     double *lengths, *startup, *compile, *storage, *evaluation, *failure_rate, *failed_runs;
-    double *failure, *lost, *retry, *failed;
+    double *failure, *lost, *retries, *failed;
     double *queue, *preemption_rate, *waiting;
     double *first_wait; // whether a spot instance is free at the start, and how long until one is
     double *preemption, *preemption_normal; // the same samples, uniform and standard normal

@@ -314,11 +314,12 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
     if (wall_seconds && queued) {
         struct arena_mark mark = arena_mark(m->job.arena);
         double *hours = ARENA_NEW(m->job.arena, double, HOSTING_SAMPLES);
-        struct assumption queue = { .value = row->queue_hours };
+        struct assumption_spread queue =
+            assumption_spread(&(struct assumption){ .value = row->queue_hours });
         size_t in_time = 0;
         for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
             hours[i] =
-                wall_seconds[i] / 3600 + moved + assumption_draw(&queue, m->job.samples.queue[i]);
+                wall_seconds[i] / 3600 + moved + assumption_at(&queue, m->job.samples.queue[i]);
             in_time += hours[i] <= deadline;
         }
         row->elapsed_hours = hosting_range(hours, HOSTING_SAMPLES, m->job.arena);

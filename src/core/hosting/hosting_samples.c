@@ -47,8 +47,9 @@ static double *shuffled(struct arena *arena, struct rng *rng, const double *valu
 // Replaces each standard normal value by the value of the assumption at that quantile.
 static void scale_to(const struct assumption *assumption, double *column)
 {
+    struct assumption_spread spread = assumption_spread(assumption);
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        column[i] = assumption_draw(assumption, column[i]);
+        column[i] = assumption_at(&spread, column[i]);
 }
 
 void hosting_sample(struct hosting_job *job)
@@ -72,7 +73,7 @@ void hosting_sample(struct hosting_job *job)
         .failure_rate = shuffled(arena, &rng, normal),
         .failure = shuffled(arena, &rng, uniform),
         .lost = shuffled(arena, &rng, uniform),
-        .retry = shuffled(arena, &rng, uniform),
+        .retries = shuffled(arena, &rng, uniform),
         .failed = shuffled(arena, &rng, uniform),
         .queue = shuffled(arena, &rng, normal),
         .preemption_rate = shuffled(arena, &rng, normal),
@@ -83,9 +84,10 @@ void hosting_sample(struct hosting_job *job)
         .preemption_normal = ARENA_NEW(arena, double, HOSTING_SAMPLES),
         .compile = ARENA_NEW(arena, double, HOSTING_SAMPLES),
     };
+    struct assumption_spread compile = assumption_spread(&o->compile_seconds);
     for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
         s->speed[i] = evidence_tail(s->speed[i]);
-        s->compile[i] = assumption_draw(&o->compile_seconds, s->startup[i]);
+        s->compile[i] = assumption_at(&compile, s->startup[i]);
         s->preemption_normal[i] = normal[(size_t)(s->preemption[i] * HOSTING_SAMPLES)];
     }
     scale_to(&o->startup_seconds, s->startup);
@@ -93,8 +95,10 @@ void hosting_sample(struct hosting_job *job)
     scale_to(&o->failures_per_gpu_hour, s->failure_rate);
     scale_to(&o->failed_runs, s->failed_runs);
     // How many attempts fail is the same on every machine: it is counted once.
-    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
+    for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
         s->failed_runs[i] = overhead_count(s->failed_runs[i], s->failed[i]);
+        s->retries[i] = overhead_count(o->retries.value.mid, s->retries[i]);
+    }
 }
 
 bool hosting_range_is(const struct range *a, const struct range *b)
@@ -110,9 +114,9 @@ const double *hosting_column(struct hosting_column **list, struct arena *arena,
             return known->values;
     struct hosting_column *column = ARENA_NEW(arena, struct hosting_column, 1);
     *column = (struct hosting_column){ range, ARENA_NEW(arena, double, HOSTING_SAMPLES), *list };
-    struct assumption assumption = { .value = range };
+    struct assumption_spread spread = assumption_spread(&(struct assumption){ .value = range });
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        column->values[i] = assumption_draw(&assumption, normal[i]);
+        column->values[i] = assumption_at(&spread, normal[i]);
     *list = column;
     return column->values;
 }
@@ -264,7 +268,7 @@ void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
                                                .failed_runs = s->failed_runs,
                                                .failure_chance = s->failure,
                                                .lost_share = s->lost,
-                                               .retry_chance = s->retry },
+                                               .retries = s->retries },
                    HOSTING_SAMPLES);
     group->wall_hours = hosting_hours(group->wall_seconds, HOSTING_SAMPLES, job->arena);
     arena_rewind(job->arena, mark);

@@ -184,7 +184,6 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
         .processed_tokens = result->workload.processed_tokens,
         .processed_factor = result->workload.processed_factor,
         .overheads = plan->overheads,
-        .seed = (uint64_t)plan->request->seed,
     };
     input.overheads.epochs = result->workload.epochs;
     overhead_configure(&input.overheads, setup, &estimate->step);
@@ -223,15 +222,15 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     struct forecast_input input = plan_input(plan, arena, &plan->chosen, &setup, &plan->estimate);
     input.price = plan->price;
     plan->overheads = input.overheads;
-    forecast_make(&plan->forecast, arena, &input);
+    forecast_make(&plan->forecast, arena, &input, &plan->samples);
     if (plan->request->runs > 1)
-        forecast_sweep(&plan->sweep, arena, &input, plan->request->runs,
+        forecast_sweep(&plan->sweep, arena, &input, &plan->samples, plan->request->runs,
                        plan->request->parallel_runs > 0 ? plan->request->parallel_runs : 1);
     plan->gpu_hours_without_ledger = plan->forecast.gpu_hours;
     if (plan->efficiency.own) {
         struct forecast *without = ARENA_NEW(arena, struct forecast, 1);
         input.efficiency = plan->prior;
-        forecast_make(without, arena, &input);
+        forecast_make(without, arena, &input, &plan->samples);
         plan->gpu_hours_without_ledger = without->gpu_hours;
     }
     struct search_result *chosen = &plan->chosen;

@@ -12,7 +12,6 @@ static struct forecast_input input_of(double log_spread)
         .processed_tokens = 1e9,
         .processed_factor = { 1, 1, 1 },
         .price = price_given(&test_arena, 2),
-        .seed = 1,
     };
     struct overheads *o = &input.overheads;
     CHECK(!overhead_assume(o, &k.catalog, NULL));
@@ -25,10 +24,18 @@ static struct forecast_input input_of(double log_spread)
     return input;
 }
 
+static struct forecast_samples samples_of(const struct forecast_input *input)
+{
+    struct forecast_samples samples;
+    forecast_sample(&samples, &test_arena, &input->overheads, 1);
+    return samples;
+}
+
 static struct forecast forecast_of(const struct forecast_input *input)
 {
+    struct forecast_samples samples = samples_of(input);
     struct forecast forecast;
-    forecast_make(&forecast, &test_arena, input);
+    forecast_make(&forecast, &test_arena, input, &samples);
     return forecast;
 }
 
@@ -58,8 +65,9 @@ TEST(forecast_with_the_same_seed_is_the_same)
     struct forecast_input input = input_of(0.3);
     struct forecast a = forecast_of(&input), b = forecast_of(&input);
     CHECK(a.gpu_hours.high == b.gpu_hours.high && a.cost_usd.low == b.cost_usd.low);
-    input.seed = 2;
-    b = forecast_of(&input);
+    struct forecast_samples others;
+    forecast_sample(&others, &test_arena, &input.overheads, 2);
+    forecast_make(&b, &test_arena, &input, &others);
     CHECK(a.gpu_hours.high != b.gpu_hours.high);
     CHECK_NEAR(a.gpu_hours.high, b.gpu_hours.high, 0.02);
 }
@@ -112,9 +120,8 @@ TEST(forecast_of_one_configuration_is_the_same_alone_and_among_others)
     struct forecast_input input = input_of(0.3);
     input.processed_factor = (struct range){ 1, 1, 1.7 };
     struct forecast f = forecast_of(&input);
-    struct forecast_samples samples;
+    struct forecast_samples samples = samples_of(&input);
     struct forecast_outcome outcome;
-    forecast_sample(&samples, &test_arena, &input.overheads, input.seed);
     forecast_run(&outcome, &test_arena, &input, &samples, FORECAST_SAMPLES);
     CHECK(outcome.wall_hours.mid == f.wall_hours.mid &&
           outcome.wall_hours.high == f.wall_hours.high);
@@ -180,7 +187,8 @@ TEST(forecast_of_failed_runs_takes_the_share_of_gpu_time_that_clusters_measured)
 static struct forecast_sweep sweep_of(const struct forecast_input *input, int runs, int parallel)
 {
     struct forecast_sweep sweep;
-    forecast_sweep(&sweep, &test_arena, input, runs, parallel);
+    struct forecast_samples samples = samples_of(input);
+    forecast_sweep(&sweep, &test_arena, input, &samples, runs, parallel);
     return sweep;
 }
 

@@ -9,6 +9,12 @@ static struct overheads assumed(const struct knowledge *k)
     return overheads;
 }
 
+static double drawn(const struct assumption *assumption, double z)
+{
+    struct assumption_spread spread = assumption_spread(assumption);
+    return assumption_at(&spread, z);
+}
+
 static double wall(const struct overheads *overheads, double train_seconds)
 {
     struct overhead_draw middle = overhead_middle(overheads);
@@ -146,10 +152,10 @@ TEST(overhead_of_compilation_is_of_two_to_eight_programs_where_widths_vary)
     setup.distinct_widths = 200;
     overhead_configure(&overheads, &setup, &estimate.step);
     static const struct {
-        double first_sights, programs;
+        double z, programs;
     } cases[] = { { -2, 2 }, { 0, 2 }, { STATS_P90, 8 }, { 3, 8 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        draw.first_sights = cases[i].first_sights;
+        draw.compilations = drawn(&overheads.compilations, cases[i].z);
         overhead_run(&many, &overheads, &draw, 3600, 1e6);
         CHECK_NEAR(many.seconds[OVERHEAD_COMPILATION],
                    cases[i].programs * one.seconds[OVERHEAD_COMPILATION], 1e-9);
@@ -217,14 +223,14 @@ TEST(overhead_assumptions_all_have_a_source)
 TEST(assumption_draws_its_own_quantiles)
 {
     struct assumption lognormal = { .value = { 60, 180, 600 } };
-    CHECK_NEAR(assumption_draw(&lognormal, -STATS_P90), 60, 1e-12);
-    CHECK_NEAR(assumption_draw(&lognormal, 0), 180, 1e-12);
-    CHECK_NEAR(assumption_draw(&lognormal, STATS_P90), 600, 1e-12);
+    CHECK_NEAR(drawn(&lognormal, -STATS_P90), 60, 1e-12);
+    CHECK_NEAR(drawn(&lognormal, 0), 180, 1e-12);
+    CHECK_NEAR(drawn(&lognormal, STATS_P90), 600, 1e-12);
     struct assumption cut = { .value = { 0, 0.05, 0.1 } };
-    CHECK_NEAR(assumption_draw(&cut, STATS_P90), 0.1, 1e-12);
-    CHECK(assumption_draw(&cut, -5) == 0);
+    CHECK_NEAR(drawn(&cut, STATS_P90), 0.1, 1e-12);
+    CHECK(drawn(&cut, -5) == 0);
     struct assumption given = assumption_given(lognormal, 7);
-    CHECK(assumption_draw(&given, 3) == 7 && given.origin == ASSUMPTION_GIVEN);
+    CHECK(drawn(&given, 3) == 7 && given.origin == ASSUMPTION_GIVEN);
 }
 
 TEST(overhead_of_a_save_begins_before_its_first_byte)
