@@ -18,7 +18,7 @@ try --data $rows --ranks 5000
 
 # By hand, as another launcher would: each with its own words.
 export GPUHOURS_GROUP_SECRET=secret GPUHOURS_GROUP_PATIENCE=20 MASTER_ADDR=127.0.0.1
-export GPUHOURS_GROUP_PORT=$((20000 + $$ % 20000))
+export GPUHOURS_GROUP_PORT=$((20000 + $$ % 12000))
 as() { # RANK SIZE WORDS...
     rank=$1 size=$2
     shift 2

@@ -32,7 +32,7 @@ asked=$usual
 { cat $rows $rows; echo '{"prompt": 7'; } >"$work/bad.jsonl"
 run 2 "$work/bad.jsonl" bad
 # Hosts that see other files would train on other rows: here two processes that are given them.
-export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 GPUHOURS_GROUP_SECRET=test GPUHOURS_GROUP_PORT=$((20000 + $$ % 20000))
+export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 GPUHOURS_GROUP_SECRET=test GPUHOURS_GROUP_PORT=$((20000 + $$ % 12000))
 RANK=1 "$GPUHOURS" $asked --data "$work/bad.jsonl" --out "$work/other" >/dev/null 2>"$work/second" &
 RANK=0 "$GPUHOURS" $asked --data $rows --out "$work/other" 2>&1
 wait

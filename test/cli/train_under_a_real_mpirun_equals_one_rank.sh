@@ -3,7 +3,7 @@
 # goes on, to the bits of one that nobody stopped.
 command -v mpirun >/dev/null || { echo "mpirun is not installed"; exit 77; }
 mpirun --version 2>/dev/null | grep -q 'Open MPI' || { echo "mpirun is not Open MPI's"; exit 77; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 GPUHOURS_GROUP_PORT=$((20000 + $$ % 20000))
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 GPUHOURS_GROUP_PORT=$((20000 + $$ % 12000))
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 two() { timeout 60 mpirun -n 2 --oversubscribe --bind-to none --mca btl_base_warn_component_unused 0 "$@"; }
