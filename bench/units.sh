@@ -33,7 +33,7 @@ until_true() { # TENTHS COMMAND...
 
 # --- a cluster of one node ---
 start_slurm() {
-    port=$((20000 + $$ % 20000))
+    port=$((20000 + $$ % 12000))
     mkdir "$work/state" "$work/spool"
     chmod 755 "$work"
     cat >"$work/slurm.conf" <<END

@@ -27,7 +27,7 @@ export NCCL_SOCKET_IFNAME=lo NCCL_MAX_CTAS=2 NCCL_NVLS_ENABLE=0 MASTER_ADDR=127.
 export NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4
 export GPUHOURS_GROUP_SECRET=bench GPUHOURS_GROUP_PATIENCE=60 GPUHOURS_TUNED=${GPUHOURS_TUNED:-$work/tuned}
 export PATH=$PATH:/usr/local/cuda/bin
-port=${PORT:-$((20000 + $$ % 20000))}
+port=${PORT:-$((20000 + $$ % 12000))}
 rows=test/data/tiny_model/rows.jsonl data=$rows shape="--context 64 --micro-batch 1" # of the runs that follow
 
 # --- runs --------------------------------------------------------------------
