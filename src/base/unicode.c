@@ -261,6 +261,8 @@ static size_t decomposition(uint32_t code, bool compatible, uint32_t hangul[3],
         *mapping = compatible_pool + at;
         return count;
     }
+    if (code >= 0x627 && code < 0x6C0) // Arabic, without the search
+        return 0;
     count = find_rule(canonical_rules, COUNT(canonical_rules), code, &at);
     *mapping = canonical_pool + at;
     return count;
@@ -385,7 +387,8 @@ static bool is_unstable(uint32_t code)
     // Common scripts whose letters neither combine nor decompose.
     if ((code >= 0x3400 && code < 0xA000) || (code >= 0x3041 && code < 0x3099) ||
         (code >= 0x309B && code < 0x3100) || (code >= S_BASE && code < S_BASE + S_COUNT) ||
-        (code >= 0x400 && code < 0x483) || (code >= 0x2010 && code < 0x2120))
+        (code >= 0x400 && code < 0x483) || (code >= 0x620 && code < 0x64B) ||
+        (code >= 0x2010 && code < 0x2120))
         return false;
     if (code >= UNICODE_BAD)
         return false;

@@ -511,7 +511,7 @@ void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, str
 
 // --- many short words --------------------------------------------------------
 
-enum { LANES = 8 };
+enum { LANES = 16 };
 
 static void load(const struct tokenizer *t, struct lane *lane, struct text word)
 {

@@ -59,44 +59,89 @@ static const char *skip_kind(const char *at, const char *end, enum kind kind)
     return at;
 }
 
-// Skips Cyrillic letters, U+0400 to 047F, four at once; of small ones, U+0430 to 045F.
-static inline const char *skip_cyrillic(const char *at, const char *end, bool small)
+// Characters of two bytes, the first of which is `lead` or one more: 128 of them. The letters are
+// those from `low` to `high`.
+struct pairs {
+    uint8_t lead, low, high;
+};
+static const struct pairs cyrillic = { 0xD0, 0x00, 0x7F };       // U+0400 to 047F
+static const struct pairs small_cyrillic = { 0xD0, 0x30, 0x5F }; // U+0430 to 045F
+static const struct pairs arabic = { 0xD8, 0x20, 0x4A };         // U+0620 to 064A
+
+static inline bool begins(struct pairs pairs, const char *at)
+{
+    return ((unsigned char)*at & 0xFE) == pairs.lead;
+}
+
+// Skips such letters, four at once, as far as eight bytes are left.
+static inline const char *skip_pairs(const char *at, const char *end, struct pairs pairs)
 {
     const uint64_t ones = UINT64_C(0x0001000100010001);
     for (uint64_t bytes; end - at >= 8; at += 8) {
         memcpy(&bytes, at, 8);
-        uint64_t differ = (bytes ^ ones * 0x80D0) & ones * 0xC0FE;
+        uint64_t differ = (bytes ^ ones * (0x8000u | pairs.lead)) & ones * 0xC0FE;
         uint64_t code = (bytes & ones) << 6 | (bytes >> 8 & ones * 0x3F);
-        if (small)
-            differ |= ~((code + ones * 0x50) & ~(code + ones * 0x20)) & ones * 0x80;
+        uint64_t from_low = code + ones * (0x80u - pairs.low);
+        uint64_t above_high = code + ones * (0x7Fu - pairs.high);
+        differ |= ~(from_low & ~above_high) & ones * 0x80;
         if (differ)
             return at + (__builtin_ctzll(differ) >> 4 << 1);
     }
     return at;
 }
 
-// Letters, as skip_kind() does. Most are characters of two or three bytes.
+static inline const char *skip_known(const char *at, const char *end)
+{
+    return begins(arabic, at)     ? skip_pairs(at, end, arabic)
+           : begins(cyrillic, at) ? skip_pairs(at, end, cyrillic)
+                                  : at;
+}
+
+static inline bool is_east_asian(uint32_t code)
+{
+    return (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0x3040 && code <= 0x30FF);
+}
+
+// Skips characters of the categories: east Asian ones, too, or not. Most have two or three bytes.
+static inline __attribute__((always_inline)) const char *skip_characters(const char *at,
+                                                                         const char *end,
+                                                                         uint32_t categories,
+                                                                         bool east_asian)
+{
+    while (at < end) {
+        uint32_t bytes = 0, code = 0;
+        const char *next = at;
+        if (end - at >= 4)
+            memcpy(&bytes, at, 4);
+        if ((bytes & 0xC0C0F0) == 0x8080E0) {
+            code = (bytes & 15) << 12 | (bytes >> 2 & 0xFC0) | (bytes >> 16 & 63);
+            next += code >= 0x800 ? 3 : 0;
+        } else if ((bytes & 0xC0E0) == 0x80C0) {
+            const char *stop = categories & UNICODE_LETTER ? skip_known(at, end) : at;
+            if (stop > at) {
+                at = stop;
+                continue;
+            }
+            code = (bytes & 31) << 6 | (bytes >> 8 & 63);
+            next += code >= 0x80 ? 2 : 0;
+        }
+        if (next == at) // near the end, ASCII, four bytes, or no character
+            code = unicode_next(&next, end);
+        if (!unicode_is(code, categories) || (!east_asian && is_east_asian(code)))
+            break;
+        at = next;
+    }
+    return at;
+}
+
+static inline bool is_unicode(const char *at)
+{
+    return (unsigned char)*at >= 0x80;
+}
+
 static const char *skip_unicode_letters(const char *at, const char *end)
 {
-    while (end - at >= 4) {
-        if ((*at & 0xFE) == 0xD0 && end - (at = skip_cyrillic(at, end, false)) < 4)
-            break;
-        uint32_t bytes, code = 0;
-        memcpy(&bytes, at, 4);
-        size_t size = 3;
-        if ((bytes & 0xC0C0F0) == 0x8080E0)
-            code = (bytes & 15) << 12 | (bytes >> 2 & 0xFC0) | (bytes >> 16 & 63);
-        else if ((bytes & 0xC0E0) == 0x80C0) {
-            code = (bytes & 31) << 6 | (bytes >> 8 & 63);
-            size = 2;
-        }
-        if (code < (size == 3 ? 0x800 : 0x80))
-            break;
-        if (!unicode_is(code, UNICODE_LETTER))
-            return at;
-        at += size;
-    }
-    return skip_kind(at, end, LETTER);
+    return skip_characters(at, end, UNICODE_LETTER, true);
 }
 
 // Top bits of the bytes of a word that are not ASCII letters.
@@ -197,6 +242,8 @@ static __attribute__((noinline)) const char *word_gpt2(const char *at, const cha
             return stop;
     }
     const char *next = at + (*at == ' ' && at + 1 < end), *after = next;
+    if (is_unicode(next) && (after = skip_unicode_letters(next, end)) > next)
+        return after;
     switch (next_kind(&after, end)) {
     case LETTER: return skip_letters(after, end);
     case NUMBER: return skip_kind(after, end, NUMBER);
@@ -210,7 +257,9 @@ static __attribute__((noinline)) const char *word_gpt2(const char *at, const cha
 static __attribute__((noinline)) const char *word_cl100k(const char *at, const char *end,
                                                          int digits)
 {
-    const char *next = at;
+    const char *next = at, *after;
+    if (is_unicode(at) && (after = skip_unicode_letters(at, end)) > at)
+        return after;
     enum kind kind = next_kind(&next, end);
     if (kind == LETTER)
         return skip_letters(next, end);
@@ -223,7 +272,9 @@ static __attribute__((noinline)) const char *word_cl100k(const char *at, const c
     }
     if (kind == NEWLINE || next == end)
         return kind == OTHER ? next : end_of_space(at, end, true);
-    const char *after = next;
+    if (is_unicode(next) && (after = skip_unicode_letters(next, end)) > next)
+        return after;
+    after = next;
     enum kind second = next_kind(&after, end);
     if (second == LETTER)
         return skip_letters(after, end);
@@ -262,8 +313,8 @@ static const char *cased_word(const char *at, const char *end, const char **capi
     if (at == end || !(kind & SMALL))
         return small;
     for (at = next; at < end; at = next) {
-        if ((*at & 0xFE) == 0xD0)
-            next = at = skip_cyrillic(at, end, true);
+        if (begins(small_cyrillic, at))
+            next = at = skip_pairs(at, end, small_cyrillic);
         if (at == end || !(case_of(unicode_next(&next, end)) & SMALL))
             break;
     }
@@ -310,25 +361,18 @@ static __attribute__((noinline)) const char *word_o200k(const char *at, const ch
 
 enum { DS_WORD = UNICODE_LETTER | UNICODE_MARK, DS_SIGN = UNICODE_PUNCTUATION | UNICODE_SYMBOL };
 
-static bool is_east_asian(uint32_t code)
+static const char *skip_ds_word(const char *at, const char *end)
 {
-    return (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0x3040 && code <= 0x30FF);
+    return skip_characters(at, end, DS_WORD, false);
 }
 
+// Whether the character at `at` is of the categories, and not east Asian.
 static bool is_at(const char *at, const char *end, uint32_t categories)
 {
-    return at < end && unicode_is(unicode_next(&at, end), categories);
-}
-
-static const char *skip_categories(const char *at, const char *end, uint32_t categories)
-{
-    for (const char *next = at; at < end; at = next) {
-        if ((*at & 0xFE) == 0xD0 && categories & UNICODE_LETTER)
-            next = at = skip_cyrillic(at, end, false);
-        if (at == end || !unicode_is(unicode_next(&next, end), categories))
-            break;
-    }
-    return at;
+    if (at == end)
+        return false;
+    uint32_t code = unicode_next(&at, end);
+    return unicode_is(code, categories) && !is_east_asian(code);
 }
 
 static bool is_ascii_letter(char c)
@@ -336,32 +380,58 @@ static bool is_ascii_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// [!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|white space,
-// in a text without numbers and east Asian characters. What matches nothing is a word, too.
-static const char *word_deepseek(const char *at, const char *end)
+static const char *skip_signs(const char *at, const char *end)
+{
+    return skip_newlines(skip_characters(at, end, DS_SIGN, false), end, false);
+}
+
+// White space before a number or an east Asian character is at the end of its text.
+static const char *end_of_ds_space(const char *at, const char *end)
+{
+    const char *stop = at, *next = at;
+    while (next < end && unicode_class(unicode_next(&next, end)) & UNICODE_SPACE)
+        stop = next;
+    next = stop;
+    uint32_t code = stop < end ? unicode_next(&next, end) : 0;
+    bool ends = unicode_is(code, UNICODE_NUMBER) || is_east_asian(code);
+    return end_of_space(at, ends ? stop : end, true);
+}
+
+// Numbers, \p{N}{1,3}, and runs of east Asian characters are cut out first. Then in each text
+// between them [!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|
+// ?[\p{P}\p{S}]+[\r\n]*|white space. What matches nothing is a word, too.
+static __attribute__((noinline)) const char *word_deepseek(const char *at, const char *end)
 {
     const char *next = at;
     uint32_t code = unicode_next(&next, end);
+    if (is_east_asian(code)) {
+        for (at = next; at < end && is_east_asian(unicode_next(&next, end));)
+            at = next;
+        return at;
+    }
     if (unicode_is(code, DS_WORD))
-        return skip_categories(next, end, DS_WORD);
+        return skip_ds_word(next, end);
+    if (unicode_is(code, UNICODE_NUMBER))
+        return skip_numbers(next, end, 2);
     if (code < 0x80 && unicode_is(code, DS_SIGN) && next < end && is_ascii_letter(*next)) {
         while (next < end && is_ascii_letter(*next))
             next++;
         return next;
     }
     if (unicode_is(code, DS_SIGN))
-        return skip_newlines(skip_categories(next, end, DS_SIGN), end, false);
-    if (code != '\r' && code != '\n' && is_at(next, end, DS_WORD))
-        return skip_categories(next, end, DS_WORD);
+        return skip_signs(next, end);
+    const char *stop = code != '\r' && code != '\n' ? skip_ds_word(next, end) : next;
+    if (stop > next)
+        return stop;
     if (code == ' ' && is_at(next, end, DS_SIGN))
-        return skip_newlines(skip_categories(next, end, DS_SIGN), end, false);
+        return skip_signs(next, end);
     if (unicode_class(code) & UNICODE_SPACE)
-        return end_of_space(at, end, true);
+        return end_of_ds_space(at, end);
     while (next < end) {
         const char *here = next;
         code = unicode_next(&next, end);
-        if (unicode_is(code, DS_WORD | DS_SIGN) || unicode_class(code) & UNICODE_SPACE ||
-            is_at(next, end, DS_WORD))
+        if (unicode_is(code, DS_WORD | DS_SIGN | UNICODE_NUMBER) ||
+            unicode_class(code) & UNICODE_SPACE || is_at(next, end, DS_WORD))
             return here;
     }
     return end;
@@ -464,27 +534,6 @@ static const char *word_between_digits(struct scanner *s, const char *at)
     return word_gpt2(at, *s->number);
 }
 
-// The word at `at`, if numbers and east Asian characters are cut out first.
-static const char *word_between_scripts(struct scanner *s, const char *at)
-{
-    const char *next = at;
-    uint32_t code = unicode_next(&next, s->end);
-    if (unicode_is(code, UNICODE_NUMBER))
-        return skip_numbers(next, s->end, 2);
-    if (is_east_asian(code)) {
-        for (at = next; at < s->end && is_east_asian(unicode_next(&next, s->end));)
-            at = next;
-        return at;
-    }
-    if (!*s->number || *s->number <= at)
-        for (*s->number = next; *s->number < s->end; *s->number = next) {
-            code = unicode_next(&next, s->end);
-            if (unicode_is(code, UNICODE_NUMBER) || is_east_asian(code))
-                break;
-        }
-    return word_deepseek(at, *s->number);
-}
-
 static const char *word_of(struct scanner *s, const char *at)
 {
     switch (s->t->scan) {
@@ -494,7 +543,7 @@ static const char *word_of(struct scanner *s, const char *at)
     case SCAN_CL100K_1: return word_cl100k(at, s->end, 1);
     case SCAN_O200K: return word_o200k(at, s->end, 3, true);
     case SCAN_TEKKEN: return word_o200k(at, s->end, 1, false);
-    case SCAN_DEEPSEEK: return word_between_scripts(s, at);
+    case SCAN_DEEPSEEK: return word_deepseek(at, s->end);
     case SCAN_NONE:
     case SCAN_WHOLE: break;
     }
