@@ -486,6 +486,14 @@ static bool is_east_asian(struct text word)
     return (first >= 0xE3 && first <= 0xE9) || (last >= 0xE3 && last <= 0xE9);
 }
 
+// Whether a word has an entry, and is of a script with spaces between words, told from its first
+// character behind a space: of one or two bytes. There is hardly a place to cut it.
+static bool is_looked_up_whole(struct text word)
+{
+    unsigned char lead = (unsigned char)word.at[*word.at == ' '];
+    return word.size <= LONG_BYTES && lead < 0xE0;
+}
+
 // Adds the keys of the parts of a word that is longer than WORD_BYTES.
 static __attribute__((noinline)) void add_long(const struct tokenizer *t,
                                                struct tokenizer_cache *cache, struct keys *keys,
@@ -494,7 +502,12 @@ static __attribute__((noinline)) void add_long(const struct tokenizer *t,
     enum { PARTS = 64 };
     uint32_t ends[PARTS];
     const char *stop = word.at + word.size, *at = word.at, *cut;
-    if (t->cuts && is_east_asian(word))
+    bool east_asian = is_east_asian(word);
+    if (!east_asian && is_looked_up_whole(word)) {
+        add_part(t, cache, keys, word, end, true, total);
+        return;
+    }
+    if (t->cuts && east_asian)
         while (at < stop) {
             const char *from = at;
             size_t parts = tokenizer_cut_all(t->cuts, from, stop, ends, PARTS);
