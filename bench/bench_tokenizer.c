@@ -113,7 +113,7 @@ static void *count_parts(void *argument)
     enum { PART = 512 };
     struct shared_records *shared = argument;
     size_t count = shared->records->count, first;
-    struct tokenizer_cache *cache = tokenizer_cache_init(shared->t);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     tokenizer_cache_share(cache, shared->words);
     while ((first = __atomic_fetch_add(&shared->next, PART, __ATOMIC_RELAXED)) < count)
         count_all(shared->t, cache, shared->records->at + first,
@@ -165,7 +165,7 @@ static void measure(const char *name, const char *text, const struct tokenizer *
     int64_t tokens = 0;
     for (int run = 0; run < RUNS; run++) {
         double start = seconds(CLOCK_THREAD_CPUTIME_ID);
-        struct tokenizer_cache *cache = tokenizer_cache_init(t);
+        struct tokenizer_cache *cache = tokenizer_cache_init();
         tokens = count_all(t, cache, r->at, r->count);
         double middle = seconds(CLOCK_THREAD_CPUTIME_ID);
         count_all(t, cache, r->at, r->count);
@@ -200,7 +200,7 @@ static void measure_pathological(const char *name, const struct tokenizer *t)
             memcpy(text + size, cases[i].unit, unit);
         double best = 1e9;
         for (int run = 0; run < 3; run++) {
-            struct tokenizer_cache *cache = tokenizer_cache_init(t);
+            struct tokenizer_cache *cache = tokenizer_cache_init();
             double start = seconds(CLOCK_THREAD_CPUTIME_ID);
             tokenizer_count(t, cache, (struct text){ text, size }, 0);
             best = lower(best, seconds(CLOCK_THREAD_CPUTIME_ID) - start);

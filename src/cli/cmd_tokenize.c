@@ -63,7 +63,7 @@ static void print_counts(const struct tokenizer *tokenizer, struct tokenizer_cac
 
 static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, struct text text)
 {
-    struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     struct tokens tokens = { .arena = arena };
     struct text line;
     int flags = wanted.special ? TOKENIZER_SPECIAL : 0;

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     struct tokenizer *tokenizer;
     struct text text = { (const char *)data, size };
     if (!tokenizer_read(&tokenizer, &arena, text, "fuzz")) {
-        struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+        struct tokenizer_cache *cache = tokenizer_cache_init();
         struct tokens tokens = { .arena = &arena, .places = true };
         tokenizer_encode(tokenizer, cache, text, TOKENIZER_SPECIAL, &tokens);
         if (tokenizer_count(tokenizer, cache, text, TOKENIZER_SPECIAL) != (int64_t)tokens.count)

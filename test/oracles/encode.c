@@ -20,7 +20,7 @@ static void print(const struct tokens *tokens)
 static int64_t *count_together(const struct tokenizer *tokenizer, struct arena *arena,
                                struct text rest)
 {
-    struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     size_t count = 1;
     for (size_t i = 0; i < rest.size; i++)
         count += rest.at[i] == 0x1E;
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "encode: %s\n", error_text());
         return 3;
     }
-    struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     struct tokens tokens = { .arena = &arena, .places = true };
     struct text rest = input.text, text;
     if (rest.size)

@@ -119,7 +119,7 @@ enum err example_worker_init(struct example_worker *worker, const struct example
 {
     *worker = (struct example_worker){ .rule = rule };
     TRY(chat_init(&worker->chat, &rule->chat));
-    worker->cache = tokenizer_cache_init(rule->tokenizer);
+    worker->cache = tokenizer_cache_init();
     tokenizer_cache_share(worker->cache, rule->words);
     return OK;
 }

@@ -7,7 +7,7 @@
 //
 //     struct tokenizer *tokenizer;
 //     TRY(tokenizer_read(&tokenizer, arena, file.text, "tokenizer.json"));
-//     struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer); // one for each thread
+//     struct tokenizer_cache *cache = tokenizer_cache_init(); // one for each thread
 //     int64_t tokens = tokenizer_count(tokenizer, cache, text, 0);
 //     tokenizer_cache_release(cache);
 //
@@ -27,7 +27,7 @@ struct tokenizer_cache;
 enum err tokenizer_read(struct tokenizer **out, struct arena *arena, struct text file,
                         const char *name);
 
-struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer);
+struct tokenizer_cache *tokenizer_cache_init(void);
 void tokenizer_cache_release(struct tokenizer_cache *cache); // NULL is fine
 
 // Words that the caches of several threads share in place of words of their own, so that a word is

@@ -29,9 +29,8 @@
 static_assert(LONG_BYTES < 0x80 && WORD_BYTES < 0x80,
               "an entry stores sizes and token counts in a byte each");
 
-struct tokenizer_cache *tokenizer_cache_init(const struct tokenizer *tokenizer)
+struct tokenizer_cache *tokenizer_cache_init(void)
 {
-    (void)tokenizer;
     struct arena arena = { 0 };
     struct tokenizer_cache *cache = ARENA_NEW(&arena, struct tokenizer_cache, 1);
     cache->waiting = ARENA_NEW(&arena, struct waiting, WAITING_WORDS);

@@ -465,7 +465,7 @@ static void normalize_added(struct tokenizer *t, struct arena *arena)
 {
     if (!t->normal_count)
         return;
-    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     for (size_t i = 0; i < t->normal.count; i++) {
         struct stretch stretch = { .text = t->normal.tokens[i].text };
         stretch = tokenizer_normalize(t, cache, stretch, false);

@@ -67,7 +67,7 @@ static void check_fixture(const char *name, const struct json *strings)
     CHECK(t);
     if (!t)
         return;
-    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     struct text lines = slurp(text_format(&test_arena, "test/data/tokenizers/%s.ids", name)), line;
     for (size_t i = 0; i < strings->count; i++) {
         struct text text = strings->items[i].string;
@@ -105,7 +105,7 @@ TEST(scanners_cut_as_their_patterns_do)
         slow = *fast;
         slow.scan = SCAN_NONE;
         slow.reads_spaces = false;
-        struct tokenizer_cache *a = tokenizer_cache_init(fast), *b = tokenizer_cache_init(&slow);
+        struct tokenizer_cache *a = tokenizer_cache_init(), *b = tokenizer_cache_init();
         for (size_t k = 0; k < strings.count; k++) {
             struct tokens left = { .arena = &test_arena }, right = { .arena = &test_arena };
             tokenizer_encode(fast, a, strings.items[k].string, 0, &left);
@@ -177,8 +177,7 @@ TEST(texts_counted_together_have_the_tokens_of_each)
     enum { TEXTS = 300 };
     for (int i = 0; i < FIXTURES; i++) {
         struct tokenizer *t = read_fixture(fixtures[i]);
-        struct tokenizer_cache *alone = tokenizer_cache_init(t),
-                               *together = tokenizer_cache_init(t);
+        struct tokenizer_cache *alone = tokenizer_cache_init(), *together = tokenizer_cache_init();
         struct rng rng = rng_seeded(7);
         int64_t want[TEXTS], got[TEXTS];
         for (int k = 0; k < TEXTS; k++) {
@@ -207,7 +206,7 @@ struct counter { // a thread that counts all texts
 static void *count_texts(void *argument)
 {
     struct counter *counter = argument;
-    struct tokenizer_cache *cache = tokenizer_cache_init(counter->t);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     tokenizer_cache_share(cache, counter->words);
     for (size_t i = 0; i < counter->count; i++)
         counter->tokens += tokenizer_count(counter->t, cache, counter->texts[i], 0);
@@ -252,7 +251,7 @@ TEST(a_word_that_another_thread_has_not_counted_yet_is_counted)
         struct counter alone = { t, NULL, &text, 1, 0 };
         count_texts(&alone);
         struct tokenizer_words *words = tokenizer_words_init();
-        struct tokenizer_cache *late = tokenizer_cache_init(t), *early = tokenizer_cache_init(t);
+        struct tokenizer_cache *late = tokenizer_cache_init(), *early = tokenizer_cache_init();
         tokenizer_cache_share(late, words);
         tokenizer_cache_share(early, words);
         int64_t counted;
@@ -280,7 +279,7 @@ TEST(an_entry_with_halves_of_two_words_is_no_word)
         struct tokenizer *t = read_fixture(fixtures[i]);
         struct word_entry entries[HEADS] = { 0 };
         for (int k = 0; k < HEADS; k++) {
-            struct tokenizer_cache *cache = tokenizer_cache_init(t);
+            struct tokenizer_cache *cache = tokenizer_cache_init();
             struct text word = text_of(short_words[k]), longer = text_of(long_words[k]);
             int64_t want = tokenizer_count(t, cache, word, 0);
             int64_t want_long = tokenizer_count(t, cache, longer, 0);
@@ -312,7 +311,7 @@ TEST(scanners_cut_random_texts_as_the_patterns_do)
             continue;
         slow = *fast;
         slow.scan = SCAN_NONE;
-        struct tokenizer_cache *cache = tokenizer_cache_init(fast);
+        struct tokenizer_cache *cache = tokenizer_cache_init();
         for (int k = 0; k < 400; k++) {
             struct stretch stretch = { .text = random_text(&rng) };
             const char *at = stretch.text.at, *end = at + stretch.text.size;
@@ -359,7 +358,7 @@ TEST(spaces_read_as_marks_have_the_tokens_of_replaced_ones)
         replacing.reads_spaces = false;
         replacing.scan = SCAN_NONE;
         replacing.cuts = NULL;
-        struct tokenizer_cache *a = tokenizer_cache_init(t), *b = tokenizer_cache_init(&replacing);
+        struct tokenizer_cache *a = tokenizer_cache_init(), *b = tokenizer_cache_init();
         for (int k = 0; k < 500; k++) {
             struct text text = spaced_text(&rng);
             struct tokens read = { .arena = &test_arena }, replaced = { .arena = &test_arena };
@@ -377,7 +376,7 @@ TEST(long_words_merge_as_short_ones_do)
 {
     // Words of more than 62 symbols use the queue; both must agree where a cut changes nothing.
     const struct tokenizer *t = read_fixture("gpt2");
-    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     char letters[4096];
     memset(letters, 'a', sizeof letters);
     int64_t all = tokenizer_count(t, cache, (struct text){ letters, sizeof letters }, 0);
@@ -446,7 +445,7 @@ TEST(words_cut_where_no_token_can_cross_have_the_tokens_of_the_whole)
         struct tokenizer *t = read_fixture(names[i]), uncut = *t;
         uncut.cuts = NULL;
         CHECK(t->cuts);
-        struct tokenizer_cache *a = tokenizer_cache_init(t), *b = tokenizer_cache_init(&uncut);
+        struct tokenizer_cache *a = tokenizer_cache_init(), *b = tokenizer_cache_init();
         for (int k = 0; k < 500; k++) {
             struct text word = long_word(&rng);
             struct tokens cut = { .arena = &test_arena }, whole = { .arena = &test_arena };
@@ -563,7 +562,7 @@ TEST(words_that_start_as_characters_have_the_tokens_of_their_bytes)
         struct tokenizer *t = random_bytes(&rng), bytes = *t;
         bytes.cuts = NULL;
         CHECK(t->cuts);
-        struct tokenizer_cache *a = tokenizer_cache_init(t), *b = tokenizer_cache_init(&bytes);
+        struct tokenizer_cache *a = tokenizer_cache_init(), *b = tokenizer_cache_init();
         for (int k = 0; k < 40; k++) {
             struct text word = few_characters(&rng, 1, k % 4 ? 6 : 8);
             tokenizer_bpe(t, a, word, false);
@@ -588,10 +587,10 @@ TEST(the_cache_changes_no_count)
 {
     const struct tokenizer *t = read_fixture("llama3");
     struct json strings = nasty();
-    struct tokenizer_cache *warm = tokenizer_cache_init(t);
+    struct tokenizer_cache *warm = tokenizer_cache_init();
     for (int round = 0; round < 2; round++)
         for (size_t i = 0; i < strings.count; i++) {
-            struct tokenizer_cache *cold = tokenizer_cache_init(t);
+            struct tokenizer_cache *cold = tokenizer_cache_init();
             CHECK(tokenizer_count(t, warm, strings.items[i].string, 0) ==
                   tokenizer_count(t, cold, strings.items[i].string, 0));
             tokenizer_cache_release(cold);
@@ -614,7 +613,7 @@ TEST(bytes_that_are_not_text_are_tokens_too)
 {
     for (int i = 0; i < FIXTURES; i++) {
         const struct tokenizer *t = read_fixture(fixtures[i]);
-        struct tokenizer_cache *cache = tokenizer_cache_init(t);
+        struct tokenizer_cache *cache = tokenizer_cache_init();
         char bytes[512];
         for (size_t k = 0; k < sizeof bytes; k++)
             bytes[k] = (char)(k * 7 + k / 256);
@@ -633,7 +632,7 @@ TEST(tokenizer_tells_the_size_of_a_normalized_text_before_it_takes_the_memory)
 {
     enum { COUNT = 100000 };
     struct tokenizer *plain = read_fixture("llama3"), *nfkc = read_fixture("unigram");
-    struct tokenizer_cache *caches[] = { tokenizer_cache_init(plain), tokenizer_cache_init(nfkc) };
+    struct tokenizer_cache *caches[] = { tokenizer_cache_init(), tokenizer_cache_init() };
     struct out text = { .arena = &test_arena };
     for (int i = 0; i < COUNT; i++)
         out_put(&text, "\xEF\xB7\xBA");

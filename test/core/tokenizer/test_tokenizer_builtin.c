@@ -14,7 +14,7 @@ TEST(builtin_tokens_concatenated_are_the_text)
     };
     struct tokenizer *t = NULL;
     CHECK(!tokenizer_builtin(&t, &test_arena));
-    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct text text = text_of(texts[i]);
         struct tokens tokens = { .arena = &test_arena };

@@ -115,7 +115,7 @@ TEST(rank_files_of_published_models_are_known_by_their_number_of_ranks)
         struct tokenizer *t;
         CHECK(!tokenizer_read(&t, &test_arena, rank_file(cases[i].ranks), "ranks"));
         CHECK(tokenizer_find(t, text_of(cases[i].special)) == cases[i].id);
-        struct tokenizer_cache *cache = tokenizer_cache_init(t);
+        struct tokenizer_cache *cache = tokenizer_cache_init();
         CHECK(tokenizer_count(t, cache, TEXT("a \xE4\xB8\xAD"), 0) == 5);
         tokenizer_cache_release(cache);
     }
@@ -197,7 +197,7 @@ TEST(long_words_merge_by_rank_and_then_from_the_left_whatever_the_order_of_merge
         struct tokenizer *t = random_tokenizer(&m, &rng);
         if (!t)
             return;
-        struct tokenizer_cache *cache = tokenizer_cache_init(t);
+        struct tokenizer_cache *cache = tokenizer_cache_init();
         for (int k = 0; k < 10; k++) {
             char text[400];
             int32_t ids[400];
@@ -227,7 +227,7 @@ TEST(merges_in_a_circle_end)
     CHECK(!tokenizer_read(
         &t, &test_arena,
         TEXT(BPE("{\"a\":0,\"aa\":1,\"aaa\":2}", "[\"a aa\",\"aa a\",\"a a\"]", "")), "t"));
-    struct tokenizer_cache *cache = tokenizer_cache_init(t);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     char letters[1001];
     memset(letters, 'a', sizeof letters);
     for (size_t size = 1; size <= sizeof letters; size += 10)

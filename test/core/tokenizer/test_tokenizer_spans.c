@@ -45,7 +45,7 @@ static int64_t within_by_places(const struct tokenizer *tokenizer, struct tokeni
 // Texts of random parts, of which random ones are spans.
 static void check_spans(struct tokenizer *tokenizer, int rounds)
 {
-    struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     static const char *const parts[] = { "the chain",
                                          " of my gravel bike",
                                          "\n\n",
@@ -104,7 +104,7 @@ TEST(tokenizer_counts_within_spans_of_normalized_text_as_places_do)
 TEST(tokenizer_counts_no_token_within_no_span)
 {
     struct tokenizer *tokenizer = small_tokenizer();
-    struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     struct tokenizer_span empty[] = { { 3, 3 }, { 5, 5 } };
     int64_t within = -1;
     int64_t all =

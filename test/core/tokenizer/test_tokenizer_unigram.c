@@ -77,7 +77,7 @@ static size_t search(int32_t *ids, struct text text)
 
 static void check_text(const struct tokenizer *tokenizer, struct text text)
 {
-    struct tokenizer_cache *cache = tokenizer_cache_init(tokenizer);
+    struct tokenizer_cache *cache = tokenizer_cache_init();
     struct tokens tokens = { .arena = &test_arena };
     int32_t *ids = ARENA_NEW(&test_arena, int32_t, text.size + 1);
     tokenizer_encode(tokenizer, cache, text, 0, &tokens);
