@@ -146,7 +146,7 @@ static double run_seconds(struct overhead_times *out, const struct unknowns *u,
     if (o->new_widths > 0)
         draw.first_width_seconds = assumption_at(&u->first_width, chance->first_sights);
     draw.first_steps_seconds = assumption_at(&u->first_steps, chance->first_sights);
-    if (overhead_evaluates(o))
+    if (o->evals_per_epoch.value.mid > 0)
         draw.first_evaluation_seconds = assumption_at(&u->first_evaluation, chance->first_sights);
     if (o->compiles)
         draw.compilations = assumption_at(&u->compilations, chance->first_sights);
