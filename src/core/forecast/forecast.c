@@ -392,9 +392,9 @@ void forecast_sweep(struct forecast_sweep *out, struct arena *arena,
                     int64_t runs, int64_t parallel)
 {
     enum { LEAST = 1000, WORK = 400000 }; // samples; runs in all of them, some tenths of a second
-    size_t places_count = (size_t)(parallel < runs ? parallel : runs), count = FORECAST_SAMPLES;
-    if (count * (size_t)runs > WORK)
-        count = WORK / (size_t)runs > LEAST ? WORK / (size_t)runs : LEAST;
+    size_t places_count = (size_t)(parallel < runs ? parallel : runs);
+    size_t most = WORK / (size_t)runs > LEAST ? WORK / (size_t)runs : LEAST;
+    size_t count = samples->count < most ? samples->count : most;
     struct arena_mark mark = arena_mark(arena);
     double *wall = ARENA_NEW(arena, double, count), *hours = ARENA_NEW(arena, double, count);
     double *cost = ARENA_NEW(arena, double, count),

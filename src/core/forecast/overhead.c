@@ -272,7 +272,7 @@ double overhead_count(double mean, double chance)
 }
 
 // The same; most outcomes have no event, since e^-mean is above 1 - mean, which is at least 1 where
-// none is expected. Few branches: which way a random number goes, a processor cannot guess.
+// none is expected.
 static inline double count_events(double mean, double chance)
 {
     if (isnan(chance))
@@ -325,8 +325,6 @@ static double early(double lost_share)
     return lost_share * lost_share;
 }
 
-// Times stay in variables of their own until the end: sums over an array that was just written wait
-// for it.
 static inline void run(struct overhead_times *out, const struct overheads *o,
                        const struct overhead_draw *draw, double train, double tokens)
 {
@@ -341,7 +339,8 @@ static inline void run(struct overhead_times *out, const struct overheads *o,
         o->evals_per_epoch.value.mid * (overhead_evaluation(o) == &o->evaluation_seconds
                                             ? o->epochs * draw->evaluation
                                             : train * draw->evaluation * o->eval_cost);
-    evaluation += (evaluation > 0) * draw->first_evaluation_seconds;
+    if (evaluation > 0)
+        evaluation += draw->first_evaluation_seconds;
     double working = train + stalls + evaluation;
     double save = draw->save_seconds > 0 ? draw->save_seconds
                   : o->save_bytes > 0    ? SAVE_SECONDS + o->save_bytes / draw->storage_bytes_per_s

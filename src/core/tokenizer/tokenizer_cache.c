@@ -9,7 +9,8 @@
 //
 // A hash selects a set of WORD_WAYS slots. A new word takes the first slot and pushes the others
 // back, so that the last one is forgotten; a hit moves one slot forward. (longs has sets of two.)
-// Longer words are cut where no token can cross (tokenizer_cut.c); the parts are looked up.
+// Longer words, and those of more than 14 bytes in scripts without spaces, are cut where no token
+// can cross (tokenizer_cut.c); the parts are looked up.
 //
 // Words are looked up in batches: while one key is computed, the memory of the ones before it is
 // being fetched. New words wait until there are enough of them to merge side by side, which may be

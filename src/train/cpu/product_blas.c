@@ -98,13 +98,14 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
 
 // OpenBLAS gives each thread that calls it a buffer, at its first product. Where there is no memory
 // for one it tries again forever. So we look whether there is room for all of them, and let it take
-// them at once. The threads are there before: their stacks and heaps take room too.
+// them at once. The threads are started before: their stacks take room too.
 static enum err take_buffers(int workers)
 {
     enum { BUFFER = 32 << 20, ROWS = 64 };
 #pragma omp parallel num_threads(workers)
-    free(malloc(1));
-    size_t size = (size_t)workers * BUFFER;
+    {
+#pragma omp barrier
+    } size_t size = (size_t)workers * BUFFER;
     void *room = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         return fail(

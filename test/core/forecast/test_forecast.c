@@ -50,6 +50,27 @@ TEST(forecast_without_unknowns_is_one_number)
     CHECK_NEAR(f.cost_usd.mid, 16 * hours, 1e-9);
 }
 
+// Samples and the middle are drawn by two functions: with nothing uncertain both are one run.
+TEST(forecast_of_what_is_certain_is_its_middle)
+{
+    struct forecast_input input = input_of(0);
+    struct overheads *o = &input.overheads;
+    struct assumption seconds = { .value = { 7, 7, 7 } };
+    o->first_width_seconds = o->first_steps_seconds = o->first_evaluation_seconds = seconds;
+    o->compile_seconds = o->compilations = o->evaluation_seconds = o->save_seconds = seconds;
+    o->evals_per_epoch = assumption_given(o->evals_per_epoch, 1);
+    o->new_widths = 5;
+    o->epochs = 2;
+    o->compiles = true;
+    struct overhead_times middle;
+    double hours = forecast_middle(&middle, &input) / 3600;
+    CHECK_NEAR(middle.seconds[OVERHEAD_EVALUATION], 2 * 7 + 7, 1e-9);
+    CHECK_NEAR(middle.seconds[OVERHEAD_WIDTHS], 5 * 7 + 7, 1e-9);
+    struct forecast f = forecast_of(&input);
+    CHECK_NEAR(f.wall_hours.low, hours, 1e-12);
+    CHECK_NEAR(f.wall_hours.high, hours, 1e-12);
+}
+
 TEST(forecast_of_a_lognormal_efficiency_has_its_quantiles)
 {
     struct forecast_input input = input_of(0.3);
