@@ -6,6 +6,7 @@
 #     GPUHOURS=build/gpuhours PARTS="equal shared" sh bench/gpu/group.sh       parts, with their seconds on an H200:
 #
 #     equal      SMALL: the losses of LoRA, QLoRA and full training by 2 and 4 ranks are those of one, STEPS (6)      55
+#                METHODS="full" SIZES="1 4": of some of them
 #     shared     SMALL: LoRA in bf16 and fp8 and QLoRA with a base that ranks share give the bits of a whole base    20
 #     memory     MIDDLE: QLoRA of two ranks that share the base: memory of each against its plan, and how much of
 #                the communication lay under computation                                                             20
@@ -92,7 +93,8 @@ planned() { # of rank 0, in MiB, without the driver's part
 equal() {
     for kind in "lora fp32 1e-6" "full fp32 1e-6" "qlora bf16 1e-2"; do
         set -- $kind
-        for size in 1 2 4; do
+        case " ${METHODS:-$1} " in *" $1 "*) ;; *) continue ;; esac
+        for size in ${SIZES:-1 2 4}; do
             run $size "$1-$size" --method "$1" --precision "$2" --accumulation 8 --epochs 4 --max-steps "${STEPS:-6}" --save-every 0
             [ $size = 1 ] && continue
             far=$(losses "$1-1" "$1-$size")

@@ -25,11 +25,11 @@ done
 
 parts='
 library 3 240
-host 14 30
+host 30 60
 parity 60 90
 kills 200 290
 sanitizer 120 190
-equal 100 150
+equal 100 230
 rate 30 60
 experts 130 180
 run_3 150 250
@@ -60,6 +60,7 @@ rate() { ONLY="llama-3.1-8b lora bf16 4096 4 8" bash bench/gpu/engine.sh | tee /
 host() { # how fast one core is, and PyTorch's launches: what steps of small batches wait for
     lscpu | grep -E 'Model name|MHz|L3|Thread|Hypervisor'
     cat /proc/loadavg
+    cc -O2 -o build/host_speed bench/gpu/host_speed.c && build/host_speed
     python3 bench/gpu/host_speed.py
 }
 kernels() { python3 bench/gpu/kernels.py run "$OUT/kernels.jsonl"; }
@@ -70,7 +71,7 @@ parity() { # all in one process, and in processes of their own what remembers ch
     for word in "" tuning "tuning later" offload; do timeout 60 build/cuda-parity "$word" || code=1; done
     return $code
 }
-equal() { PART_S=140 STEPS=3 SMALL=llama-3.2-1b PARTS=equal sh bench/gpu/group.sh; }
+equal() { PART_S=${EQUAL_S:-140} STEPS=${STEPS:-3} SMALL=llama-3.2-1b PARTS=equal sh bench/gpu/group.sh; }
 kills() { PART_S=280 KILLS_S=200 PARTS=kills sh bench/gpu/group.sh; }
 sanitizer() { PART_S=180 PARTS=sanitizer sh bench/gpu/group.sh; }
 pilots() { PILOT_SECONDS=40 sh bench/gpu/six_pilots.sh 1b-rounded 1b-packed; }
