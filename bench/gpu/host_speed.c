@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_speed: how fast one core is at what an interpreter does, in a second: cc -O2 host_speed.c && ./a.out. Nanoseconds, the least and
-// the median of seven: a chain of multiplications (the clock), loads that depend on each other out of 256 KiB, 4 MiB and 64 MiB (caches), calls
-// through a table that no branch predictor can learn, small blocks from malloc, and the calls of the kernel that a futex costs.
+// host_speed [SECONDS]: how fast one core is at what an interpreter does. cc -O2 host_speed.c && ./a.out
+//
+// Nanoseconds, the least and the median of seven: a chain of multiplications (the clock), loads that depend on each other out of 256 KiB, 4 MiB and
+// 64 MiB (caches), calls through a table that no branch predictor can learn, small blocks from malloc, and system calls.
+// With SECONDS a line every so often, until it is stopped: the time, each of them once, and hundredths of a second that other virtual
+// machines have taken from all cores since the start.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,26 +116,50 @@ static int larger(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print(const char *name, double (*measure)(void))
+static const struct {
+    const char *name;
+    double (*measure)(void);
+    size_t bytes; // of the ring
+} parts[] = {
+    { "multiplication", multiply, 0 },        { "load from 256 KiB", chase, 256 << 10 },
+    { "load from 4 MiB", chase, 4 << 20 },    { "load from 64 MiB", chase, 64 << 20 },
+    { "unpredicted call", call, 0 },          { "malloc and free", allocate, 0 },
+    { "system call", enter, 0 },
+};
+
+static unsigned long long stolen(void)
 {
-    double taken[7];
-    for (int i = 0; i < 7; i++)
-        taken[i] = measure();
-    qsort(taken, 7, sizeof *taken, larger);
-    printf("%-22s %7.2f %7.2f\n", name, taken[0], taken[3]);
+    unsigned long long taken = 0;
+    FILE *file = fopen("/proc/stat", "r");
+    if (file && fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &taken) != 1)
+        taken = 0;
+    if (file)
+        fclose(file);
+    return taken;
 }
 
-int main(void)
+int main(int count, char **words)
 {
-    print("multiplication", multiply);
-    ring_make(256 << 10);
-    print("load from 256 KiB", chase);
-    ring_make(4 << 20);
-    print("load from 4 MiB", chase);
-    ring_make(64 << 20);
-    print("load from 64 MiB", chase);
-    print("unpredicted call", call);
-    print("malloc and free", allocate);
-    print("system call", enter);
+    unsigned pause = count > 1 ? (unsigned)atoi(words[1]) : 0;
+    unsigned long long before = stolen();
+    do {
+        if (pause)
+            printf("%lld", (long long)time(NULL));
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+            double taken[7];
+            if (parts[k].bytes)
+                ring_make(parts[k].bytes);
+            for (int i = 0; i < (pause ? 1 : 7); i++)
+                taken[i] = parts[k].measure();
+            if (pause) {
+                printf(" %.2f", taken[0]);
+                continue;
+            }
+            qsort(taken, 7, sizeof *taken, larger);
+            printf("%-22s %7.2f %7.2f\n", parts[k].name, taken[0], taken[3]);
+        }
+        if (pause)
+            printf(" %llu\n", stolen() - before), fflush(stdout), sleep(pause);
+    } while (pause);
     return 0;
 }

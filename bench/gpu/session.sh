@@ -77,6 +77,9 @@ sanitizer() { PART_S=180 PARTS=sanitizer sh bench/gpu/group.sh; }
 pilots() { PILOT_SECONDS=40 sh bench/gpu/six_pilots.sh 1b-rounded 1b-packed; }
 run_number() { # N: the whole run of one of the six, without a pilot
     name=$(sed -n "/^configurations='/,/^'/p" bench/gpu/six_pilots.sh | sed -n "$(($1 + 1))s/ .*//p")
+    if [ -x build/host_speed ] || cc -O2 -o build/host_speed bench/gpu/host_speed.c; then # beside it: whether cores get slower
+        build/host_speed 5 >"$OUT/host_$1" &
+    fi
     PILOT_SECONDS=0 OUT=$OUT/run_$1 sh bench/gpu/six_pilots.sh "$name"
 }
 run_1() { run_number 1; }

@@ -86,8 +86,8 @@ static struct chance hold(struct chance chance, enum forecast_driver_kind kind, 
 
 static double tokens_per_s(const struct forecast_input *input, const struct chance *chance)
 {
-    const struct efficiency *e = &input->efficiency;
-    return input->roofline_tokens_per_s * exp(e->log_mid + e->log_spread * chance->efficiency);
+    return input->roofline_tokens_per_s *
+           exp(efficiency_at(&input->efficiency, chance->efficiency));
 }
 
 // What all samples need of each unknown, worked out once.

@@ -420,6 +420,7 @@ void transfer_to(struct transferred *out, const struct transfer *transfer, struc
                  !far[TRANSFER_RECOMPUTATION] && far[TRANSFER_LENGTHS] < 0.1;
     e->log_mid = prior.log_mid + weight * (log_efficiency - prior.log_mid);
     e->log_spread = fmin(prior.log_spread, sqrt(left));
+    e->slow_tail = (1 - kept) * prior.slow_tail; // the pilot met this host
     e->is_piloted = true;
     bool sure = transfer->pilot->steady && !transfer->pilot->doubts &&
                 !(transfer->pilot->transient.seconds_per_width >= 0);

@@ -17,13 +17,15 @@ static double result_bytes(const struct setup *setup, const struct step *step)
 }
 
 // What a pilot or the ledger says holds on the plan's GPU, and on others what published runs say.
-static double spread_of(const struct hosting_group *group, const struct hosting_job *job,
-                        const struct setup *setup)
+static void set_spread(struct hosting_group *group, const struct hosting_job *job,
+                       const struct setup *setup)
 {
-    return group->gpu == job->plan->chosen.gpu
-               ? job->plan->efficiency.log_spread
-               : hypot(calibration_at(&job->plan->data->calibration, setup).log_spread,
-                       objective_spread(job->plan->objective.kind));
+    bool planned = group->gpu == job->plan->chosen.gpu;
+    struct efficiency e = planned ? job->plan->efficiency
+                                  : calibration_at(&job->plan->data->calibration, setup);
+    group->log_spread = planned ? e.log_spread
+                                : hypot(e.log_spread, objective_spread(job->plan->objective.kind));
+    group->slow_tail = e.slow_tail;
 }
 
 static enum err time_group(struct hosting_group *group, struct hosting_job *job)
@@ -39,7 +41,7 @@ static enum err time_group(struct hosting_group *group, struct hosting_job *job)
     double exposed = t->exposed_seconds * setup.accumulation + t->reduce_seconds;
     group->network_share = exposed / t->step_seconds;
     group->tokens_per_s = estimate.tokens_per_s;
-    group->log_spread = spread_of(group, job, &setup);
+    set_spread(group, job, &setup);
     struct forecast_input input = {
         .roofline_tokens_per_s = estimate.tokens_per_s,
         .efficiency = job->plan->efficiency,

@@ -43,7 +43,8 @@ static void read_efficiency(struct efficiency *out, const struct json *assumptio
     if (!(low >= least && high <= most && low <= mid && mid <= high))
         return;
     out->log_mid = log(mid);
-    out->log_spread = log(high / low) / (2 * STATS_P90);
+    out->log_spread = log(high / mid) / STATS_P90;
+    out->slow_tail = high > mid ? fmax(0, log(mid / low) / log(high / mid) - 1) : 0;
 }
 
 static enum err read_assumptions(struct plan_request *out, struct hosting_document *document,
@@ -140,6 +141,7 @@ void hosting_adopt(struct hosting_input *input, struct plan *plan, const struct 
     if (!isnan(d->efficiency.log_mid)) {
         plan->efficiency.log_mid = d->efficiency.log_mid;
         plan->efficiency.log_spread = d->efficiency.log_spread;
+        plan->efficiency.slow_tail = d->efficiency.slow_tail;
     }
     // Processed tokens are the tokens of the data over one minus the share of padding.
     struct range padding = d->padding_share;

@@ -8,7 +8,7 @@
 // middle for sources it did not know.
 //
 //     struct efficiency efficiency = calibration_at(&calibration, &setup);
-//     tokens_per_s = roofline * exp(efficiency.log_mid + efficiency.log_spread * evidence_tail(z))
+//     tokens_per_s = roofline * exp(efficiency_at(&efficiency, evidence_tail(z)))
 
 #pragma once
 
@@ -21,9 +21,16 @@ struct efficiency {
     int64_t own;       // runs of the user's own ledger that it includes; no column
     double log_mid;    // of measured over roofline tokens/s
     double log_spread; // standard deviation for a source not seen yet; no column, by the place
+    double slow_tail;  // by how much more it is below the middle, 0.5 half as much again; no column
     int64_t runs, sources;
     bool is_piloted; // transferred from a pilot (core/forecast/transfer.h); no column
 };
+
+// ln of measured over roofline tokens/s, so many deviations from its middle.
+static inline double efficiency_at(const struct efficiency *e, double deviations)
+{
+    return e->log_mid + e->log_spread * (deviations < 0 ? 1 + e->slow_tail : 1) * deviations;
+}
 
 extern const struct field efficiency_fields[]; // columns of data/efficiency.csv
 

@@ -135,14 +135,15 @@ static void predict(struct validate_row *row, const struct estimate *estimate,
     const struct run *run = row->run;
     double mid =
         run_reported_rate(run, row->setup, estimate->tokens_per_s * exp(efficiency->log_mid));
-    double factor = exp(STATS_P90 * efficiency->log_spread);
-    row->tokens_per_s.predicted = (struct range){ mid / factor, mid, mid * factor };
+    double faster = exp(efficiency_at(efficiency, STATS_P90) - efficiency->log_mid),
+           slower = exp(efficiency->log_mid - efficiency_at(efficiency, -STATS_P90));
+    row->tokens_per_s.predicted = (struct range){ mid / slower, mid, mid * faster };
     row->tokens_per_s.measured = mid > 0 ? run_tokens_per_s(run) : NAN;
     judge(&row->tokens_per_s);
 
     double hours = run->total_tokens / mid / 3600, other = run_other_hours(run);
     row->wall_hours.predicted =
-        (struct range){ hours / factor + other, hours + other, hours * factor + other };
+        (struct range){ hours / faster + other, hours + other, hours * slower + other };
     row->wall_hours.measured = hours + other > 0 ? run->wall_hours : NAN;
     judge(&row->wall_hours);
 }

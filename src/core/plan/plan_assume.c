@@ -250,8 +250,8 @@ void plan_assume(struct plan *plan)
     add(plan,
         (struct assumption){ "efficiency of the stack",
                              "of its roofline",
-                             { exp(e->log_mid - STATS_P90 * e->log_spread), exp(e->log_mid),
-                               exp(e->log_mid + STATS_P90 * e->log_spread) },
+                             { exp(efficiency_at(e, -STATS_P90)), exp(e->log_mid),
+                               exp(efficiency_at(e, STATS_P90)) },
                              e->own ? ASSUMPTION_LEDGER : ASSUMPTION_MEASURED,
                              e->is_piloted ? plan->request->pilot_name
                              : e->own      ? plan_ledger_words(plan, plan->advice.arena)

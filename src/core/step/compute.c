@@ -488,6 +488,16 @@ double compute_host_share(const struct timing *timing)
     return timing->host_seconds > 0 ? 1 / (1 + pow(device / timing->host_seconds, 4)) : 0;
 }
 
+double compute_slowed(const struct timing *timing, double host)
+{
+    double device = timing->matmul_seconds + timing->attention_seconds +
+                    timing->elementwise_seconds + timing->dequantize_seconds;
+    double pause = timing->pause_seconds, beside = timing->host_seconds - pause;
+    double usual = pow(pow(device, 4) + pow(beside, 4), 0.25) + pause;
+    double slowed = pow(pow(device, 4) + pow(host * beside, 4), 0.25) + host * pause;
+    return usual > 0 ? slowed / usual : 1;
+}
+
 double compute_tokens_per_s(const struct timing *timing, const struct step_request *r)
 {
     return r->batch.tokens * r->accumulation * (double)r->layout->data / timing->step_seconds;

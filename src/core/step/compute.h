@@ -54,5 +54,8 @@ double compute_evaluation_share(const struct timing *timing, const struct step *
 // By how many percent a step gets slower if the host does by one.
 double compute_host_share(const struct timing *timing);
 
+// A micro-batch's time over what it is, if the host takes so many times as long.
+double compute_slowed(const struct timing *timing, double host);
+
 // Processed tokens over all GPUs, while steps run.
 double compute_tokens_per_s(const struct timing *timing, const struct step_request *request);
