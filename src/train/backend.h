@@ -162,8 +162,8 @@ struct backend {
     int64_t (*used_bytes)(struct device *); // of the device's memory, by all processes; 0: unknown
 
     // May be NULL. With TUNE_NOW a product times its algorithms and remembers the fastest of those
-    // that give the same bits; with TUNE_LATER it only remembers that this is still to be done. Its
-    // output holds the product for beta = 0.
+    // that give the same bits; with TUNE_LATER, or where it is all zeros, it only remembers that
+    // this is still to be done. Its output holds the product for beta = 0.
     void (*tune)(struct device *, enum tuning);
 
     // NULL where tune is. Goes on with what is still to be done, for about so many seconds, in a

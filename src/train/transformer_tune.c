@@ -5,6 +5,8 @@
 #include "train/files/tuned.h"
 #include "train/transformer_internal.h"
 
+#include <math.h>
+
 // Whatever decides which products run: the model's shape, what is trained, and where it lies.
 static uint64_t work_of(const struct transformer *t)
 {
@@ -62,9 +64,9 @@ void transformer_tune(struct transformer *t, enum tuning when)
     transformer_begin(t);
     t->trace = trace;
     arena_release(&scratch);
-    t->waits_for_tuning = when == TUNE_LATER;
-    if (!t->waits_for_tuning)
-        tuned_keep(t->device, work_of(t));
+    t->waits_for_tuning = true;
+    if (when == TUNE_NOW)
+        transformer_tune_some(t, INFINITY); // what this micro-batch could not tell
 }
 
 // Activations are of one micro-batch: between steps nobody needs them.

@@ -172,6 +172,33 @@ static void tuning_later(struct parity *p)
     parity_output_bytes(p, room.at, room.columns);
 }
 
+// A product of zeros has the same bits by any algorithm, as those with fresh adapters have: it
+// waits for its trials. The second run has the choice from its beginning, so equal bits of both
+// runs are equal bits of the first offer and of the choice.
+static void tuning_zeros(struct parity *p)
+{
+    int64_t m = p->shape->rows, n = p->shape->columns, k = depth_of(p);
+    struct tensor a = parity_random(p, p->dtype, k, m), b = parity_random(p, p->dtype, k, n);
+    struct tensor zeros = parity_room(p, p->dtype, k, m);
+    struct tensor room =
+        parity_dense(p, DTYPE_F8, 1, 16 * ((m + n) * k + m * n) + (1 << 20), false);
+    struct tensor c = parity_room(p, p->dtype, m, n), d = parity_room(p, p->dtype, m, n);
+    p->op->zero(p->device, room);
+    p->op->zero(p->device, zeros);
+    if (p->op->tune)
+        p->op->tune(p->device, TUNE_NOW);
+    p->op->matmul_tn(p->device, d, zeros, b, 1, 0);
+    parity_output(p, d);
+    if (p->op->tune)
+        p->op->tune(p->device, TUNE_OFF);
+    p->op->matmul_tn(p->device, c, a, b, 1, 0);
+    parity_output(p, c);
+    if (p->op->tune)
+        p->op->tune_some(p->device, room.at, room.columns, 10);
+    p->op->matmul_tn(p->device, d, a, b, 1, 0);
+    parity_output(p, d);
+}
+
 static void matmul_scaled(struct parity *p)
 {
     int64_t m = p->shape->rows, n = p->shape->columns, k = depth_of(p);
@@ -284,6 +311,7 @@ const struct parity_case parity_product_cases[] = {
     { "adapters in pieces", adapters_backward, many_tokens, bf16_only },
     { "tuning", tuning, shapes, both },
     { "tuning later", tuning_later, shapes, both },
+    { "tuning zeros", tuning_zeros, shapes, both },
     { "matmul scaled", matmul_scaled, fp8_shapes, bf16_only },
     { "attention", attention, documents, both },
     { "attention before none", attention_before_none, documents, both },

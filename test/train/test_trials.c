@@ -190,6 +190,27 @@ static void check_spread(const struct spread_case *spread)
     whole_finish(with);
 }
 
+// Products that the first micro-batch could not tell apart are tried before the first step.
+TEST(tuning_before_the_first_step_leaves_no_trial_for_later)
+{
+    struct backend backend = backend_cpu;
+    backend.tune = note_tuning, backend.tune_some = spoil_room;
+    backend.tuned_about = describe, backend.tuned_list = list_one, backend.tuned_take = take_none;
+    struct device tuned = *gradient_device();
+    tuned.backend = &backend;
+    const char *path = text_format(&test_arena, "%s/before", files_folder());
+    setenv("GPUHOURS_TUNED", path, 1);
+    struct spread_case lora = { "llama", RECIPE_LORA, 0, 0, RECOMPUTE_NONE };
+    struct whole *run = make_case(&lora);
+    waiting.calls = 0, waiting.left = 1, waiting.listed = false;
+    whole_start(run, &tuned);
+    transformer_tune(&run->tiny->transformer, TUNE_NOW);
+    CHECK(waiting.calls == 1 && !waiting.listed && !run->tiny->transformer.waits_for_tuning);
+    CHECK(!unlink(path)); // what was chosen is kept
+    unsetenv("GPUHOURS_TUNED");
+    whole_finish(run);
+}
+
 TEST(training_keeps_its_bits_while_products_are_tried_between_steps)
 {
     static const struct spread_case cases[] = {

@@ -256,22 +256,25 @@ static void run(struct cuda *cuda, kernel which, const products &p, int64_t rows
 }
 
 // Whether both kernels give the same bits. Twice the product lies between them in c: a kernel that
-// writes nothing, or not everything, is found out.
+// writes nothing, or not everything, is found out, and so is a product of zeros, by which nothing
+// can be told.
 template <kind KIND>
 static bool are_equal(struct cuda *cuda, struct tensor c, const products &p, int64_t rows)
 {
-    unsigned long long *sums = (unsigned long long *)cuda->partials, host[2];
+    unsigned long long *sums = (unsigned long long *)cuda->partials, host[3];
     products twice = p;
     twice.alpha *= 2;
     cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof host, cuda->stream), "tuning");
     run<KIND>(cuda, OWN_KERNEL, p, rows);
     cuda_hash_output(cuda, sums, c);
     run<KIND>(cuda, OWN_KERNEL, twice, rows);
-    run<KIND>(cuda, WGMMA_KERNEL, p, rows);
     cuda_hash_output(cuda, sums + 1, c);
+    run<KIND>(cuda, WGMMA_KERNEL, p, rows);
+    cuda_hash_output(cuda, sums + 2, c);
     cuda_check(cuda, cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, cuda->stream),
                "tuning");
-    return cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning") && host[0] == host[1];
+    return cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning") && host[0] == host[2] &&
+           host[0] != host[1];
 }
 
 // The milliseconds of each kernel, alternating, because a GPU slows down by what ran before.

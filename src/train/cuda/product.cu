@@ -6,8 +6,9 @@
 // only in the number of tokens, otherwise the first of the heuristic. Tuning times the heuristic's
 // offers (trials.h) and takes the fastest of those that give the same bits as the first, with all
 // tokens and with fewer: the choice depends on timing, the result does not. So a choice may also be
-// made between steps: until then the first offer runs. What another process chose for a shape
-// counts as tuned, if cuBLASLt accepts it.
+// made between steps, on random numbers: until then the first offer runs. A product that is zero
+// where it is called waits for that too. What another process chose for a shape counts as tuned, if
+// cuBLASLt accepts it.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
@@ -510,6 +511,37 @@ static void settle(struct cuda *cuda, struct plan *plan, const cublasLtMatmulAlg
     }
 }
 
+// Until its trials a plan has the first offer for its own shape, whose bits the choice will have.
+static void wait_for_trials(struct cuda *cuda, struct plan *plan, const struct call *call)
+{
+    cublasLtMatmulHeuristicResult_t found[TRIALS_OFFERS];
+    if (is_chosen_for(plan) || !candidates(cuda, plan, found, TRIALS_OFFERS))
+        return;
+    plan->algorithm = found[0].algo;
+    plan->waits = true;
+    plan->beta = call->beta;
+}
+
+// Zeros are the same bits by any algorithm, so they tell none from another: adapters begin with
+// second factors of zero, and with them the gradients of the first ones.
+static bool gives_zeros(struct cuda *cuda, const struct plan *plan, const struct call *call,
+                        const cublasLtMatmulAlgo_t *algorithm)
+{
+    unsigned long long bits[TRIALS_CHECKS] = { 0 }, zeros = 0;
+    unsigned long long *sum = (unsigned long long *)cuda->partials;
+    struct device device = {};
+    device.own = cuda;
+    hash_outputs(cuda, plan, call, algorithm, bits);
+    cuda_fill(&device, call->c, FILL_CONSTANT, 0, 0);
+    cuda_check(cuda, cudaMemsetAsync(sum, 0, sizeof *sum, cuda->stream), "tuning");
+    cuda_hash_output(cuda, sum, call->c);
+    cuda_check(cuda,
+               cudaMemcpyAsync(&zeros, sum, sizeof zeros, cudaMemcpyDeviceToHost, cuda->stream),
+               "tuning");
+    cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning");
+    return bits[0] == zeros;
+}
+
 // All trials of a product, where it is called; c holds the product for beta = 0 afterwards.
 static void tune(struct cuda *cuda, struct plan *plan, const struct call *call)
 {
@@ -517,26 +549,19 @@ static void tune(struct cuda *cuda, struct plan *plan, const struct call *call)
     struct trial_of of = { cuda, plan, call, &contest, false };
     double left = INFINITY;
     open_contest(cuda, plan, &contest);
-    trials_go_on(&contest.trials, &left, try_offer, &of);
-    int best = trials_best(&contest.trials);
-    if (cuda->err || best < 0)
-        return;
-    settle(cuda, plan, &contest.offers[best]);
+    if (contest.trials.offers && gives_zeros(cuda, plan, call, &contest.offers[0])) {
+        wait_for_trials(cuda, plan, call);
+    } else {
+        trials_go_on(&contest.trials, &left, try_offer, &of);
+        int best = trials_best(&contest.trials);
+        if (cuda->err || best < 0)
+            return;
+        settle(cuda, plan, &contest.offers[best]);
+    }
     check(cuda, run(cuda, plan, call, &plan->algorithm, 0), &plan->key);
 }
 
 // --- tuning between steps ----------------------------------------------------
-
-// Until its trials a plan has the first offer for its own shape, whose bits the choice will have.
-static void wait_for_trials(struct cuda *cuda, struct plan *plan, const struct call *call)
-{
-    cublasLtMatmulHeuristicResult_t found[TRIALS_OFFERS];
-    if (plan->tuned || plan->waits || !candidates(cuda, plan, found, TRIALS_OFFERS))
-        return;
-    plan->algorithm = found[0].algo;
-    plan->waits = true;
-    plan->beta = call->beta;
-}
 
 // The largest product that waits for its trials; NULL: none.
 static struct plan *largest_waiting(struct cuda *cuda)
@@ -615,7 +640,7 @@ void cuda_tune(struct device *device, enum tuning tuning)
 
 // --- choices of other processes ----------------------------------------------
 
-enum { TUNER = 2 }; // to be raised when tuning compares algorithms in another way
+enum { TUNER = 3 }; // to be raised when tuning compares algorithms in another way
 
 static_assert(sizeof(struct key) == TUNED_KEY, "a key is stored as it is");
 static_assert(sizeof(cublasLtMatmulAlgo_t) == TUNED_CHOICE, "an algorithm is stored as it is");
@@ -722,7 +747,7 @@ static void multiply(struct device *device, enum kind kind, const struct call *c
         return;
     if (cuda->tuning == TUNE_LATER)
         wait_for_trials(cuda, plan, call);
-    if (cuda->tuning == TUNE_NOW && !plan->tuned)
+    if (cuda->tuning == TUNE_NOW && !is_chosen_for(plan))
         tune(cuda, plan, call);
     else
         check(cuda, run(cuda, plan, call, &plan->algorithm, cuda->tuning ? 0 : call->beta), &key);
