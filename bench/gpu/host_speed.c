@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_speed [SECONDS]: how fast one core is at what an interpreter does. cc -O2 host_speed.c && ./a.out
+// host_speed [SECONDS]: how fast one core is at what an interpreter does. cc -O2 host_speed.c &&
+// ./a.out
 //
-// Nanoseconds, the least and the median of seven: a chain of multiplications (the clock), loads that depend on each other out of 256 KiB, 4 MiB and
-// 64 MiB (caches), calls through a table that no branch predictor can learn, small blocks from malloc, and system calls.
-// With SECONDS a line every so often, until it is stopped: the time, each of them once, and hundredths of a second that other virtual
-// machines have taken from all cores since the start.
+// Nanoseconds, the least and the median of seven: a chain of multiplications (the clock), loads
+// that depend on each other out of 256 KiB, 4 MiB and 64 MiB (caches), calls through a table that
+// no branch predictor can learn, small blocks from malloc, and system calls. With SECONDS a line
+// every so often, until it is stopped: the time, each of them once, and hundredths of a second that
+// other virtual machines have taken from all cores since the start.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +70,11 @@ static double chase(void)
     return (now() - began) / 2000000;
 }
 
-#define OPERATION(name, expression) static uint64_t name(uint64_t x, uint64_t y) { return expression; }
+#define OPERATION(name, expression)              \
+    static uint64_t name(uint64_t x, uint64_t y) \
+    {                                            \
+        return expression;                       \
+    }
 OPERATION(op0, x + y)
 OPERATION(op1, x ^ (y << 1))
 OPERATION(op2, x - y)
@@ -80,7 +86,8 @@ OPERATION(op7, x ^ y)
 
 static double call(void)
 {
-    static uint64_t (*const table[8])(uint64_t, uint64_t) = {op0, op1, op2, op3, op4, op5, op6, op7};
+    static uint64_t (*const table[8])(uint64_t,
+                                      uint64_t) = { op0, op1, op2, op3, op4, op5, op6, op7 };
     uint64_t state = 88172645463325252u + sink % 2, x = 0;
     double began = now();
     for (int i = 0; i < 1000000; i++)
@@ -121,9 +128,9 @@ static const struct {
     double (*measure)(void);
     size_t bytes; // of the ring
 } parts[] = {
-    { "multiplication", multiply, 0 },        { "load from 256 KiB", chase, 256 << 10 },
-    { "load from 4 MiB", chase, 4 << 20 },    { "load from 64 MiB", chase, 64 << 20 },
-    { "unpredicted call", call, 0 },          { "malloc and free", allocate, 0 },
+    { "multiplication", multiply, 0 },     { "load from 256 KiB", chase, 256 << 10 },
+    { "load from 4 MiB", chase, 4 << 20 }, { "load from 64 MiB", chase, 64 << 20 },
+    { "unpredicted call", call, 0 },       { "malloc and free", allocate, 0 },
     { "system call", enter, 0 },
 };
 

@@ -25,27 +25,28 @@ done
 
 parts='
 library 3 240
-host 30 60
-parity 60 90
-kills 200 290
-sanitizer 120 190
-equal 100 230
+host 35 60
+parity 25 90
+tune 70 100
+whole 225 300
+run_1 160 250
+run_2 160 250
+run_3 160 250
+run_4 160 250
+run_5 160 250
+run_6 160 250
 rate 30 60
-experts 130 180
-run_3 150 250
-run_4 150 250
-run_5 150 250
-run_6 150 250
+experts 35 180
+speed 25 70
+long_rows 100 120
 kernels 85 110
-tune 80 100
-speed 45 70
-long_rows 75 110
 widths 35 60
 sinks 35 60
+kills 170 290
+sanitizer 80 190
+equal 200 230
 alone 130 150
 pilots 215 285
-run_1 180 250
-run_2 200 250
 all_engine 330 400
 all_rest 400 500
 '
@@ -75,6 +76,7 @@ equal() { PART_S=${EQUAL_S:-140} STEPS=${STEPS:-3} SMALL=llama-3.2-1b PARTS=equa
 kills() { PART_S=280 KILLS_S=200 PARTS=kills sh bench/gpu/group.sh; }
 sanitizer() { PART_S=180 PARTS=sanitizer sh bench/gpu/group.sh; }
 pilots() { PILOT_SECONDS=40 sh bench/gpu/six_pilots.sh 1b-rounded 1b-packed; }
+whole() { sh bench/gpu/whole_runs.sh run; }
 run_number() { # N: the whole run of one of the six, without a pilot
     name=$(sed -n "/^configurations='/,/^'/p" bench/gpu/six_pilots.sh | sed -n "$(($1 + 1))s/ .*//p")
     if [ -x build/host_speed ] || cc -O2 -o build/host_speed bench/gpu/host_speed.c; then # beside it: whether cores get slower

@@ -3,9 +3,9 @@
 # six_pilots.sh [predict] [CONFIGURATION…]: short pilots of transformers' Trainer with PEFT forecast its bare runs.
 #
 # Six configurations differ in model, lengths, order of rows, accumulation, checkpointing, evaluation and saves; rows are padded to
-# the longest of their micro-batch, any width. Two have GSM8K's lengths, on which the costs of new widths were measured, one those of
-# conversations with tools, and three those of web pages, which no run had before. The first two were
-# measured (bench/results/h200.md, seventh and eighth machine), the other four not yet: their forecasts are blind.
+# the longest of their micro-batch, any width. Two have GSM8K's lengths, on which the costs of new widths were measured, two those of
+# conversations with tools, two those of web pages. None was measured yet: their forecasts are blind. (Configurations that were
+# are in the history of this file, bench/results/h200.md names them.)
 # Rows are as many as make train() last 125 to 135 s by the plan. Two more run only when they are named, with PILOT_SECONDS=40 about
 # 125 s each: widths rounded to multiples of 64, and rows that were packed before, all of 1,024 tokens. Neither has many first sights
 # of widths.
@@ -14,8 +14,8 @@
 # that are named; lines of others stay. It needs no GPU, and is committed before anything is measured. Otherwise, for each
 # configuration: gpuhours plan without a pilot, a pilot of PILOT_SECONDS (50, start-up included; 0: none), gpuhours plan --pilot, and
 # the run with nothing around it, together about 190 s (without a pilot 145). One JSON line each: the
-# seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights, and know that a pilot
-# has run on the machine before. Lines, plans, pilots and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
+# seconds of train() against P10, P50 and P90 of both plans, which leave out start-up and loading of weights, and know whether a pilot
+# has run on the machine before: predict with PILOT_SECONDS=0 for runs without one. Lines, plans, pilots and time stamps are in six_pilots.tar.gz in OUT (build/six_pilots).
 # A pilot or a run that takes longer than RUN_S (300) seconds is ended, and what there is of it judged.
 # TRY=1: a stand-in for the trainer that needs neither PyTorch nor a GPU, and few rows, to see that everything runs.
 set -eu
@@ -28,15 +28,17 @@ try=${TRY:-}
 export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
 forecasts=bench/gpu/six_pilots.jsonl
+cache=warm # by the pilot
+[ "${PILOT_SECONDS:-50}" != 0 ] || cache=cold
 
 # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
 configurations='
-1b-web-grouped-checkpointed llama-3.2-1b c4 2048 4880 16 1 grouped full 0 0 1
-8b-grouped-accumulated llama-3.1-8b gsm8k 1024 2832 6 4 grouped none 0 0 1
-3b-shuffled-evaluated-saved llama-3.2-3b gsm8k 1024 4600 10 1 longest none 60 120 1
-1b-web-shuffled-accumulated-evaluated llama-3.2-1b c4 2048 2544 6 4 longest none 20 0 1
-3b-chat-grouped-checkpointed llama-3.2-3b glaive 2048 2100 10 1 grouped full 0 0 1
-8b-web-shuffled-accumulated-checkpointed-evaluated llama-3.1-8b c4 2048 672 4 4 longest full 20 0 1
+1b-chat-shuffled-accumulated llama-3.2-1b glaive 2048 3096 9 2 longest none 0 0 1
+3b-web-grouped-checkpointed llama-3.2-3b c4 2048 1404 6 1 grouped full 0 0 1
+8b-shuffled-evaluated-saved llama-3.1-8b gsm8k 1024 3120 12 1 longest none 50 100 1
+1b-grouped-accumulated-checkpointed-evaluated llama-3.2-1b gsm8k 1024 4840 10 4 grouped full 30 0 1
+3b-chat-shuffled-evaluated llama-3.2-3b glaive 2048 1398 6 1 longest none 60 0 1
+8b-web-grouped-accumulated llama-3.1-8b c4 2048 960 3 4 grouped none 0 0 1
 '
 when_named='
 1b-rounded llama-3.2-1b gsm8k 1024 2880 8 1 longest none 0 0 64
@@ -47,7 +49,7 @@ plan() { # MORE…
     "$gpuhours" plan "$folder/rows.jsonl" --model "$shape" --tokenizer $tokenizer --labels all --stack hf-peft --method lora \
         --gpu h200 --gpus 1 --context "$context" --batching "$batching" --micro-batch "$micro" --global-batch $((micro * accumulation)) \
         --precision bf16 --checkpointing "$checkpointing" --parallel single --epochs 1 --search off --ledger off \
-        --pad-to-multiple-of "$multiple" --file-cache warm --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
+        --pad-to-multiple-of "$multiple" --file-cache $cache --startup 0 --storage 1e15 --failures-per-gpu-hour 0 --failed-runs 0 \
         --eval-share "$("$python" bench/gpu/six_pilots.py share "$rows" "$evaluate")" \
         --evals-per-epoch "$("$python" bench/gpu/six_pilots.py evaluations "$rows" $((micro * accumulation)) "$evaluate")" \
         --save-interval "$interval" --quiet --json "$@" || [ $? -eq 1 ]

@@ -19,9 +19,9 @@ export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
 # NAME SHAPE LENGTHS CONTEXT ROWS MICRO_BATCH ACCUMULATION BATCHING CHECKPOINTING EVALUATE_EVERY SAVE_EVERY MULTIPLE
 configurations='
-1b-rounded-grouped llama-3.2-1b gsm8k 1024 16000 32 1 grouped none 0 0 64
-3b-chat-rounded-accumulated-checkpointed llama-3.2-3b glaive 2048 960 8 2 grouped full 0 0 128
-8b-rounded-evaluated-saved llama-3.1-8b gsm8k 1024 2400 16 1 longest none 40 60 64
+1b-chat-rounded-evaluated-saved llama-3.2-1b glaive 2048 1760 16 1 longest none 40 60 128
+3b-rounded-grouped-checkpointed llama-3.2-3b gsm8k 1024 3840 32 1 grouped full 0 0 64
+8b-chat-rounded-accumulated llama-3.1-8b glaive 2048 544 8 2 longest none 0 0 128
 '
 
 plan() { # MORE…

@@ -291,6 +291,8 @@ static const struct documents_key plan_keys[] = {
     KEY("warnings[].text", "string", "what is wrong and how to fix it"),
     KEY("evidence.log_spread", "number",
         "deviation of the logarithm of speed, by published runs near this one", .since = "0.2.0"),
+    KEY("evidence.slow_tail", "number",
+        "by how much more it is below the middle: hosts may be slow or shared", .since = "0.9.3"),
     KEY("evidence.log_spread_unmeasured", "number", "the same of a run like none that was measured",
         .since = "0.2.0"),
     KEY("evidence.measured", "array",

@@ -21,10 +21,10 @@ static void set_spread(struct hosting_group *group, const struct hosting_job *jo
                        const struct setup *setup)
 {
     bool planned = group->gpu == job->plan->chosen.gpu;
-    struct efficiency e = planned ? job->plan->efficiency
-                                  : calibration_at(&job->plan->data->calibration, setup);
-    group->log_spread = planned ? e.log_spread
-                                : hypot(e.log_spread, objective_spread(job->plan->objective.kind));
+    struct efficiency e =
+        planned ? job->plan->efficiency : calibration_at(&job->plan->data->calibration, setup);
+    group->log_spread =
+        planned ? e.log_spread : hypot(e.log_spread, objective_spread(job->plan->objective.kind));
     group->slow_tail = e.slow_tail;
 }
 

@@ -70,6 +70,8 @@ static const char *unmeasured(const struct plan *plan, struct arena *arena, bool
     return out.size ? out_string(&out) : NULL;
 }
 
+static const double SEEN_TAIL = 0.1; // worth a word
+
 static int percent_of(double log_spread)
 {
     return (int)lround(100 * expm1(STATS_P90 * log_spread));
@@ -104,6 +106,12 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
                     ? "what a loop over experts costs the host"
                 : chosen->layout.expert > 1 ? "how evenly GPUs share the experts"
                                             : "how fast the host launches kernels");
+    double slower = -expm1(efficiency_at(&plan->prior, -STATS_P90) - plan->prior.log_mid);
+    if (plan->prior.slow_tail >= SEEN_TAIL)
+        out_put(&out,
+                "; on a host that is slow, or whose cores others share, the speed may be %d %% "
+                "lower: a pilot there tells",
+                (int)lround(100 * slower));
     return out_string(&out);
 }
 
@@ -137,6 +145,7 @@ void plan_put_evidence(struct json_writer *w, const struct plan *plan, struct ar
 {
     json_open(w, "evidence", '{');
     json_put_number(w, "log_spread", plan->prior.log_spread);
+    json_put_number(w, "slow_tail", plan->prior.slow_tail);
     json_put_number(w, "log_spread_unmeasured", exp(plan->data->calibration.evidence.log_widest));
     for (int missing = 0; missing < 2; missing++) {
         json_open(w, missing ? "never_measured" : "measured", '[');

@@ -50,6 +50,20 @@ TEST(forecast_without_unknowns_is_one_number)
     CHECK_NEAR(f.cost_usd.mid, 16 * hours, 1e-9);
 }
 
+TEST(forecast_with_a_slow_tail_takes_longer_at_most_and_the_same_otherwise)
+{
+    struct forecast_input input = input_of(0.1);
+    struct forecast even = forecast_of(&input);
+    input.efficiency.slow_tail = 1.5;
+    struct forecast slow = forecast_of(&input);
+    CHECK_NEAR(slow.wall_hours.low, even.wall_hours.low, 1e-12);
+    CHECK_NEAR(slow.wall_hours.mid, even.wall_hours.mid,
+               0.002); // samples have no middle of their own
+    double middle = 1e9 / (1e5 * exp(-0.2)) / 3600;
+    CHECK_NEAR(log(slow.wall_hours.high / middle), 2.5 * log(even.wall_hours.high / middle), 1e-6);
+    CHECK(slow.tokens_per_s.low < even.tokens_per_s.low);
+}
+
 // Samples and the middle are drawn by two functions: with nothing uncertain both are one run.
 TEST(forecast_of_what_is_certain_is_its_middle)
 {

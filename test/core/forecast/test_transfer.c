@@ -82,6 +82,16 @@ TEST(transfer_to_the_same_configuration_gives_the_pilots_own_rate)
     }
 }
 
+// Without a pilot a slow host is in the range; the pilot met its host.
+TEST(transfer_leaves_no_slow_tail)
+{
+    static const char waits[] = JOB("\"context\":256,\"gpus\":1,\"batching\":\"packed\"");
+    const struct plan *before = planning_make(waits);
+    CHECK(before->efficiency.slow_tail > 0.5);
+    double rate = before->forecast.tokens_per_s.mid;
+    CHECK(plan_with(waits, pilot_of(before, rate, 0.004))->efficiency.slow_tail == 0);
+}
+
 TEST(transfer_leaves_the_interval_and_the_spread_between_runs)
 {
     const struct plan *before = planning_make(one_gpu);

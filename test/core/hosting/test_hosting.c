@@ -658,6 +658,7 @@ TEST(hosting_reads_a_plans_document_back)
     CHECK(request.retries == 2 && request.startup == 300);
     CHECK_NEAR(document.efficiency.log_mid, plan->efficiency.log_mid, 1e-6);
     CHECK_NEAR(document.efficiency.log_spread, plan->efficiency.log_spread, 1e-3);
+    CHECK(fabs(document.efficiency.slow_tail - plan->efficiency.slow_tail) < 1e-3);
     struct plan *again = ARENA_NEW(&test_arena, struct plan, 1);
     CHECK(!plan_make(again, &test_arena, planning_data(), &request));
     struct hosting_input input = { .plan = again };
