@@ -18,7 +18,7 @@
 //     rate     = preemption_rate[i]                   per second
 //     events   = Poisson quantile of preemption[i], mean rate · E(work, rate)
 //     billed   = calm + events · (E - calm) / (rate · E)
-//     wall     = billed + the sum of `events` waiting times, near normal by waiting[i]
+//     wall     = billed + the sum of `events` waiting times, exponential ones, by waiting[i]
 //                + the wait for the first instance, by first_wait[i]
 //
 // The first instance is free at once with probability a = up / (up + wait), the availability; else
@@ -103,6 +103,16 @@ static const double *first_waits(struct hosting_job *job, const struct hosting_s
     return seconds;
 }
 
+// The sum of so many exponential times of mean 1, a gamma distribution, at a normal's quantile: its
+// cube root is near normal (Wilson and Hilferty). One alone has the median 0.70 then, exactly 0.69.
+static inline double sum_of_waits(double count, double normal)
+{
+    if (!(count > 0))
+        return 0;
+    double root = fmax(0, 1 - 1 / (9 * count) + normal / (3 * sqrt(count)));
+    return count * root * root * root;
+}
+
 // Sample i of a preempted run: billed seconds, and wall seconds with all waits but the first.
 static double sample_run(double *wall_seconds, const struct hosting_job *job,
                          const struct hosting_preemption *run, double saves, size_t i)
@@ -114,7 +124,7 @@ static double sample_run(double *wall_seconds, const struct hosting_job *job,
     assert(!(expected < calm * (1 - 1e-9))); // preemptions never make a run cheaper
     double events = count_events(mean, s->preemption[i], s->preemption_normal[i]);
     double loss = mean > 0 ? (expected - calm) / mean : 0;
-    double waited = events * run->wait_seconds * fmax(0, 1 + s->waiting[i] / sqrt(fmax(1, events)));
+    double waited = run->wait_seconds * sum_of_waits(events, s->waiting[i]);
     double billed = calm + events * loss;
     *wall_seconds = billed + waited;
     return billed;
