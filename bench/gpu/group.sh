@@ -5,7 +5,7 @@
 #
 #     GPUHOURS=build/gpuhours PARTS="equal shared" sh bench/gpu/group.sh       parts, with their seconds on an H200:
 #
-#     equal      SMALL: the losses of LoRA, QLoRA and full training by 2 and 4 ranks are those of one, STEPS (6)      55
+#     equal      SMALL: losses and gradients of LoRA, QLoRA and full training by 2 and 4 ranks are those of one, STEPS (6) 55
 #                METHODS="full" SIZES="1 4": of some of them
 #     shared     SMALL: LoRA in bf16 and fp8 and QLoRA with a base that ranks share give the bits of a whole base    20
 #     memory     MIDDLE: QLoRA of two ranks that share the base: memory of each against its plan, and how much of
@@ -99,6 +99,8 @@ equal() {
             [ $size = 1 ] && continue
             far=$(losses "$1-1" "$1-$size")
             verdict "$(below "$far" "$3")" "$1 in $2, $size ranks: losses differ by $far of one rank's, at most $3"
+            far=$(norms "$1-1" "$1-$size")
+            verdict "$(below "$far" "$3")" "$1 in $2, $size ranks: norms of gradients differ by $far of one rank's, at most $3"
             rm -rf "$work/$1-$size"
         done
     done

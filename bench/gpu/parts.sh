@@ -35,8 +35,12 @@ verdict() { # HOLDS SENTENCE
     if [ "$1" = yes ]; then echo "  met    $2"; else echo "  MISSED $2"; failures=$((failures + 1)); fi
 }
 below() { awk -v a="$1" -v b="$2" 'BEGIN { print a + 0 == a && a <= b ? "yes" : "no" }'; } # no, if A is no number
-losses() { # OUT OUT: the largest relative difference of the loss, from the second's first step on; 9 without any
-    awk -F'"step":|"loss":' '{ s = $2 + 0; l = $3 + 0 } NR == FNR { a[s] = l; next }
+losses() { differs loss "$1" "$2"; }
+norms() { differs norm "$1" "$2"; } # of gradients
+differs() { # FIELD OUT OUT: its largest relative difference, from the second's first step on; 9 without any
+    field=$1
+    shift
+    awk -F'"step":|"'"$field"'":' '{ s = $2 + 0; l = $3 + 0 } NR == FNR { a[s] = l; next }
         { if (!(s in a)) next; d = (a[s] - l) / a[s]; if (d < 0) d = -d; if (d > worst) worst = d; n++ }
         END { print n ? worst + 0 : 9 }' "$work/$1/metrics.jsonl" "$work/$2/metrics.jsonl" 2>/dev/null || echo 9
 }

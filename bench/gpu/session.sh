@@ -28,6 +28,7 @@ library 3 240
 host 35 60
 parity 25 90
 tune 70 100
+equal 230 280
 whole 225 300
 run_1 160 250
 run_2 160 250
@@ -44,7 +45,6 @@ widths 35 60
 sinks 35 60
 kills 170 290
 sanitizer 80 190
-equal 200 230
 alone 130 150
 pilots 215 285
 all_engine 330 400
@@ -72,7 +72,7 @@ parity() { # all in one process, and in processes of their own what remembers ch
     for word in "" tuning "tuning later" offload; do timeout 60 build/cuda-parity "$word" || code=1; done
     return $code
 }
-equal() { PART_S=${EQUAL_S:-140} STEPS=${STEPS:-3} SMALL=llama-3.2-1b PARTS=equal sh bench/gpu/group.sh; }
+equal() { PART_S=270 STEPS=3 SMALL=llama-3.2-1b PARTS=equal sh bench/gpu/group.sh; } # the first step has a rate of 0
 kills() { PART_S=280 KILLS_S=200 PARTS=kills sh bench/gpu/group.sh; }
 sanitizer() { PART_S=180 PARTS=sanitizer sh bench/gpu/group.sh; }
 pilots() { PILOT_SECONDS=40 sh bench/gpu/six_pilots.sh 1b-rounded 1b-packed; }
