@@ -91,7 +91,7 @@ planned() { # of rank 0, in MiB, without the driver's part
 # --- parts -------------------------------------------------------------------
 
 equal() {
-    for kind in "lora fp32 1e-6" "full fp32 1e-6" "qlora bf16 1e-2"; do
+    for kind in "lora fp32 1e-6" "qlora bf16 1e-2" "full fp32 1e-6"; do
         set -- $kind
         case " ${METHODS:-$1} " in *" $1 "*) ;; *) continue ;; esac
         for size in ${SIZES:-1 2 4}; do
