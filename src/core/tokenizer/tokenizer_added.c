@@ -115,8 +115,12 @@ static const char *next_candidate(const struct added_set *set, const char *at, c
     for (uint32_t any = 0; end - at >= 8; at += 8) { // most bytes begin none
         for (int i = 0; i < 8; i++)
             any |= set->roots[(unsigned char)at[i]];
-        if (any)
-            break;
+        if (!any)
+            continue;
+        uint32_t first = 0; // without a branch that depends on where it is
+        for (int i = 0; i < 8; i++)
+            first |= (uint32_t)(set->roots[(unsigned char)at[i]] != 0) << i;
+        return at + __builtin_ctz(first);
     }
     while (at < end && !set->roots[(unsigned char)*at])
         at++;

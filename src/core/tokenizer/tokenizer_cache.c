@@ -6,11 +6,12 @@
 //
 //     words, 16 bytes:  |  up to 14 bytes of the word  | size | tokens |
 //     longs, 64 bytes:  |  15 to 56 bytes of the word  | hash | size | tokens |
+//     lines, 256 bytes: |  57 to 250 bytes of the word | size | tokens |
 //
 // A hash selects a set of WORD_WAYS slots. A new word takes the first slot and pushes the others
 // back, so that the last one is forgotten; a hit moves one slot forward. (longs has sets of two.)
-// Longer words, and those of more than 14 bytes in scripts without spaces, are cut where no token
-// can cross (tokenizer_cut.c); the parts are looked up.
+// Words of more than 56 bytes, and those of more than 14 in scripts without spaces, are cut where
+// no token can cross (tokenizer_cut.c); the parts are looked up.
 //
 // Words are looked up in batches: while one key is computed, the memory of the ones before it is
 // being fetched. New words wait until there are enough of them to merge side by side, which may be
@@ -29,6 +30,7 @@
 
 static_assert(LONG_BYTES < 0x80 && WORD_BYTES < 0x80,
               "an entry stores sizes and token counts in a byte each");
+static_assert(sizeof(struct line_entry) == 256, "lines lie in whole cache lines");
 
 struct tokenizer_cache *tokenizer_cache_init(void)
 {
@@ -421,6 +423,27 @@ static void let_wait(const struct tokenizer *t, struct tokenizer_cache *cache,
     word->key.at = word->bytes;
 }
 
+// Counts a word of more than LONG_BYTES: rules of dashes or stars in code and deep indentation,
+// which are few, are met again, and take a merge for each byte. Threads have their own entries.
+static int64_t count_line(const struct tokenizer *t, struct tokenizer_cache *cache,
+                          const struct word_key *key)
+{
+    struct text word = word_of(key);
+    if (word.size > LINE_BYTES)
+        return count_alone(t, cache, key);
+    if (!cache->lines)
+        cache->lines = ARENA_NEW(&cache->arena, struct line_entry, LINE_SLOTS);
+    struct line_entry *line = &cache->lines[hash_long(word.at, word.size) >> 40 & (LINE_SLOTS - 1)];
+    if (line->size != word.size || line->is_part != is_part(key) ||
+        memcmp(line->bytes, word.at, word.size)) {
+        line->tokens = (uint16_t)count_alone(t, cache, key); // not more than there are bytes
+        line->size = (uint16_t)word.size;
+        line->is_part = is_part(key);
+        memcpy(line->bytes, word.at, word.size);
+    }
+    return line->tokens;
+}
+
 // Counts a word whose tokens are not known, now or later.
 static void count_new(const struct tokenizer *t, struct tokenizer_cache *cache,
                       const struct word_key *key, int64_t *total)
@@ -434,10 +457,13 @@ static void count_new(const struct tokenizer *t, struct tokenizer_cache *cache,
         let_wait(t, cache, key, false, total);
         return;
     }
-    size_t count = (size_t)count_alone(t, cache, key);
-    if (word.size <= LONG_BYTES)
-        keep(cache, key, count);
-    *total += (int64_t)count;
+    if (word.size > LONG_BYTES) {
+        *total += count_line(t, cache, key);
+        return;
+    }
+    int64_t count = count_alone(t, cache, key);
+    keep(cache, key, (size_t)count);
+    *total += count;
 }
 
 // --- batches ---

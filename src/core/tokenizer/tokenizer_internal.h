@@ -342,6 +342,8 @@ enum {
     WORD_WAYS = 4,
     LONG_SLOTS = 1 << 16,
     LONG_WAYS = 2,
+    LINE_BYTES = 250,
+    LINE_SLOTS = 1 << 9,
     ID_SLOTS = 1 << 15,
 };
 
@@ -351,6 +353,11 @@ struct word_entry { // a word of up to WORD_BYTES bytes and its number of tokens
 
 struct long_entry { // the same up to LONG_BYTES
     uint64_t pieces[LONG_PIECES], tail;
+};
+
+struct line_entry { // the same up to LINE_BYTES
+    uint16_t size, tokens, is_part;
+    char bytes[LINE_BYTES];
 };
 
 struct word_tables {
@@ -396,6 +403,7 @@ struct tokenizer_cache {
     struct arena_mark empty;
     struct pattern_stack stack;
     struct word_tables tables; // its own, or those that are shared
+    struct line_entry *lines;  // its own; NULL before the first
     struct id_entry *ids;
     struct waiting *waiting;
     size_t waiting_count;

@@ -718,9 +718,9 @@ static inline uint64_t whole_borders(const struct tokenizer *t, const char *at, 
     if (left < SCAN_WINDOW)
         bytes = memcpy(rest, at, left);
     uint64_t sure = 0;
-    for (int i = 0; i < SCAN_WINDOW; i += 8) {
+    for (size_t i = 0; i < SCAN_WINDOW && i < left; i += 8) {
         uint64_t flags = 0;
-        for (int k = 0; k < 8; k++)
+        for (size_t k = 0; k < 8; k++)
             flags |= (uint64_t)t->borders[bytes[i + k]][bytes[i + k - (i + k > 0)]] << 8 * k;
         sure |= gather(flags) << i;
     }

@@ -598,6 +598,32 @@ TEST(the_cache_changes_no_count)
     tokenizer_cache_release(warm);
 }
 
+// Rules of dashes, deep indentation and clauses without spaces: too long for the tables of words.
+TEST(lines_that_are_met_again_have_the_tokens_of_the_first_time)
+{
+    static const char *const symbols[] = { "-", "*", " ", "=", "a", "\xE0\xB8\x81", "\xE4\xBD\xA0",
+                                           "#" };
+    struct rng rng = rng_seeded(3);
+    for (int i = 0; i < FIXTURES; i++) {
+        const struct tokenizer *t = read_fixture(fixtures[i]);
+        struct tokenizer_cache *cache = tokenizer_cache_init();
+        for (int line = 0; line < 200; line++) {
+            struct out text = { .arena = &test_arena };
+            const char *symbol = symbols[(size_t)(8 * rng_uniform(&rng))];
+            size_t size = 50 + (size_t)(220 * rng_uniform(&rng));
+            while (text.size < size)
+                out_put(&text, "%s",
+                        rng_uniform(&rng) < 0.95 ? symbol
+                                                 : symbols[(size_t)(8 * rng_uniform(&rng))]);
+            struct tokens tokens = { .arena = &test_arena };
+            tokenizer_encode(t, cache, out_view(&text), 0, &tokens);
+            for (int again = 0; again < 2; again++)
+                CHECK(tokenizer_count(t, cache, out_view(&text), 0) == (int64_t)tokens.count);
+        }
+        tokenizer_cache_release(cache);
+    }
+}
+
 TEST(tokens_are_found_by_text_and_by_id)
 {
     const struct tokenizer *t = read_fixture("llama3");
