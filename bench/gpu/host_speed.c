@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_speed [SECONDS]: how fast one core is at what an interpreter does. cc -O2 host_speed.c &&
-// ./a.out
+// host_speed [SECONDS]: how fast one core is at what an interpreter does.
+//
+//     cc -O2 -o build/host_speed bench/gpu/host_speed.c && build/host_speed
 //
 // Nanoseconds, the least and the median of seven: a chain of multiplications (the clock), loads
 // that depend on each other out of 256 KiB, 4 MiB and 64 MiB (caches), calls through a table that

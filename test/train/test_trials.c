@@ -142,6 +142,14 @@ static void take_none(struct device *device, const struct tuned *choices, int64_
     (void)device, (void)choices, (void)count;
 }
 
+static struct backend waiting_backend(void)
+{
+    struct backend backend = backend_cpu;
+    backend.tune = note_tuning, backend.tune_some = spoil_room;
+    backend.tuned_about = describe, backend.tuned_list = list_one, backend.tuned_take = take_none;
+    return backend;
+}
+
 static struct whole *run_with(struct device *device, struct whole *run, int trials)
 {
     waiting.calls = 0, waiting.left = trials, waiting.listed = false;
@@ -175,9 +183,7 @@ static struct whole *make_case(const struct spread_case *spread)
 // Activations are the trials' room, because nothing in them outlives a step.
 static void check_spread(const struct spread_case *spread)
 {
-    struct backend backend = backend_cpu;
-    backend.tune = note_tuning, backend.tune_some = spoil_room;
-    backend.tuned_about = describe, backend.tuned_list = list_one, backend.tuned_take = take_none;
+    struct backend backend = waiting_backend();
     struct device plain = *gradient_device(), tuned = plain;
     tuned.backend = &backend;
     struct whole *without = run_with(&plain, make_case(spread), 3);
@@ -193,9 +199,7 @@ static void check_spread(const struct spread_case *spread)
 // Products that the first micro-batch could not tell apart are tried before the first step.
 TEST(tuning_before_the_first_step_leaves_no_trial_for_later)
 {
-    struct backend backend = backend_cpu;
-    backend.tune = note_tuning, backend.tune_some = spoil_room;
-    backend.tuned_about = describe, backend.tuned_list = list_one, backend.tuned_take = take_none;
+    struct backend backend = waiting_backend();
     struct device tuned = *gradient_device();
     tuned.backend = &backend;
     const char *path = text_format(&test_arena, "%s/before", files_folder());

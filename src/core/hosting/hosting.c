@@ -87,7 +87,7 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
                  m->runs_per_month;
     }
     if (kind == OFFERS_ON_DEMAND && offer->offer.price_kind == OFFER_BLOCK) {
-        double slow = run * exp(STATS_P90 * group->log_spread * (1 + group->slow_tail));
+        double slow = run * efficiency_slowdown(&group->efficiency);
         billed = 24 * ceil((slow + moved) / 24);
     }
     c.usd = price * billed + row.move.in_usd + row.move.out_usd +
@@ -96,7 +96,7 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
     // run, the queue and the first wait are independent: they add up as the root of their squares,
     // and a tenth more, since a queue of rare long waits is not normal.
     struct range queue = hosting_queue(m, offer);
-    double slow = run * expm1(STATS_P90 * group->log_spread * (1 + group->slow_tail));
+    double slow = run * (efficiency_slowdown(&group->efficiency) - 1);
     c.hours = queue.mid + moved + run;
     c.late_hours = c.hours + 1.1 * hypot(hypot(slow, queue.high - queue.mid), first_wait);
     c.in_time = !(c.late_hours > r->deadline / 3600);

@@ -17,15 +17,17 @@ static double result_bytes(const struct setup *setup, const struct step *step)
 }
 
 // What a pilot or the ledger says holds on the plan's GPU, and on others what published runs say.
-static void set_spread(struct hosting_group *group, const struct hosting_job *job,
-                       const struct setup *setup)
+// The plan's; on another GPU with the spread of that one.
+static struct efficiency efficiency_on(const struct hosting_group *group,
+                                       const struct hosting_job *job, const struct setup *setup)
 {
-    bool planned = group->gpu == job->plan->chosen.gpu;
-    struct efficiency e =
-        planned ? job->plan->efficiency : calibration_at(&job->plan->data->calibration, setup);
-    group->log_spread =
-        planned ? e.log_spread : hypot(e.log_spread, objective_spread(job->plan->objective.kind));
-    group->slow_tail = e.slow_tail;
+    struct efficiency out = job->plan->efficiency;
+    if (group->gpu == job->plan->chosen.gpu)
+        return out;
+    struct efficiency there = calibration_at(&job->plan->data->calibration, setup);
+    out.log_spread = hypot(there.log_spread, objective_spread(job->plan->objective.kind));
+    out.slow_tail = there.slow_tail;
+    return out;
 }
 
 static enum err time_group(struct hosting_group *group, struct hosting_job *job)
@@ -41,10 +43,10 @@ static enum err time_group(struct hosting_group *group, struct hosting_job *job)
     double exposed = t->exposed_seconds * setup.accumulation + t->reduce_seconds;
     group->network_share = exposed / t->step_seconds;
     group->tokens_per_s = estimate.tokens_per_s;
-    set_spread(group, job, &setup);
+    group->efficiency = efficiency_on(group, job, &setup);
     struct forecast_input input = {
         .roofline_tokens_per_s = estimate.tokens_per_s,
-        .efficiency = job->plan->efficiency,
+        .efficiency = group->efficiency,
         .processed_tokens = group->result.workload.processed_tokens,
         .processed_factor = { 1, 1, 1 },
         .overheads = group->overheads,

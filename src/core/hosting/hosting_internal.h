@@ -59,7 +59,7 @@ struct hosting_group {
     struct overheads overheads;
     struct overhead_times middle; // of the run with every unknown at its median
     double tokens_per_s, network_share, result_bytes;
-    double log_spread, slow_tail; // of the efficiency on this GPU
+    struct efficiency efficiency; // on this GPU
     double *wall_seconds;         // one per sample; NULL: not sampled yet
     struct range wall_hours;
     struct hosting_spot_samples *spots;

@@ -124,10 +124,8 @@ const double *hosting_column(struct hosting_column **list, struct arena *arena,
 // Samples of a group's efficiency; most groups have the spread of another one.
 static const double *speed_column(struct hosting_job *job, const struct hosting_group *group)
 {
-    struct efficiency efficiency = { .log_mid = job->plan->efficiency.log_mid,
-                                     .log_spread = group->log_spread,
-                                     .slow_tail = group->slow_tail };
-    struct range range = { efficiency_at(&efficiency, -1), 0, efficiency_at(&efficiency, 1) };
+    const struct efficiency *e = &group->efficiency;
+    struct range range = { efficiency_at(e, -1), e->log_mid, efficiency_at(e, 1) };
     for (const struct hosting_column *known = job->speed; known; known = known->next)
         if (hosting_range_is(&known->range, &range))
             return known->values;
@@ -135,7 +133,7 @@ static const double *speed_column(struct hosting_job *job, const struct hosting_
     *column = (struct hosting_column){ range, ARENA_NEW(job->arena, double, HOSTING_SAMPLES),
                                        job->speed };
     for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        column->values[i] = exp(efficiency_at(&efficiency, job->samples.speed[i]));
+        column->values[i] = exp(efficiency_at(e, job->samples.speed[i]));
     job->speed = column;
     return column->values;
 }

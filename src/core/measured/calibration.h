@@ -15,6 +15,8 @@
 #include "core/measured/evidence.h"
 #include "core/step/estimate.h"
 
+#include <math.h>
+
 struct efficiency {
     const char *stack; // its name
     const char *family;
@@ -30,6 +32,12 @@ struct efficiency {
 static inline double efficiency_at(const struct efficiency *e, double deviations)
 {
     return e->log_mid + e->log_spread * (deviations < 0 ? 1 + e->slow_tail : 1) * deviations;
+}
+
+// How many times as long as at the middle a run takes at the slow end of the 80 % range.
+static inline double efficiency_slowdown(const struct efficiency *e)
+{
+    return exp(e->log_mid - efficiency_at(e, -STATS_P90));
 }
 
 extern const struct field efficiency_fields[]; // columns of data/efficiency.csv

@@ -135,8 +135,8 @@ static void predict(struct validate_row *row, const struct estimate *estimate,
     const struct run *run = row->run;
     double mid =
         run_reported_rate(run, row->setup, estimate->tokens_per_s * exp(efficiency->log_mid));
-    double faster = exp(efficiency_at(efficiency, STATS_P90) - efficiency->log_mid),
-           slower = exp(efficiency->log_mid - efficiency_at(efficiency, -STATS_P90));
+    double faster = exp(STATS_P90 * efficiency->log_spread),
+           slower = efficiency_slowdown(efficiency);
     row->tokens_per_s.predicted = (struct range){ mid / slower, mid, mid * faster };
     row->tokens_per_s.measured = mid > 0 ? run_tokens_per_s(run) : NAN;
     judge(&row->tokens_per_s);

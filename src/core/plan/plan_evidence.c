@@ -106,12 +106,11 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
                     ? "what a loop over experts costs the host"
                 : chosen->layout.expert > 1 ? "how evenly GPUs share the experts"
                                             : "how fast the host launches kernels");
-    double slower = -expm1(efficiency_at(&plan->prior, -STATS_P90) - plan->prior.log_mid);
     if (plan->prior.slow_tail >= SEEN_TAIL)
         out_put(&out,
-                "; on a host that is slow, or whose cores others share, the speed may be %d %% "
-                "lower: a pilot there tells",
-                (int)lround(100 * slower));
+                "; on a machine whose CPU is slow, or shared with others, the speed may be %d %% "
+                "lower: a pilot on it measures that",
+                (int)lround(100 * (1 - 1 / efficiency_slowdown(&plan->prior))));
     return out_string(&out);
 }
 

@@ -479,22 +479,26 @@ void compute_time(struct timing *out, const struct step *step, const struct step
         out->flops / out->step_seconds / compute_peak_flops_per_s(gpu, r->recipe->precision);
 }
 
+static double device_seconds(const struct timing *timing)
+{
+    return timing->matmul_seconds + timing->attention_seconds + timing->elementwise_seconds +
+           timing->dequantize_seconds;
+}
+
 // The slope of (device⁴ + host⁴)^¼. That a trainer's pause behind each micro-batch follows the host
 // too where the device sets the time is left out: it is about a tenth of such steps.
 double compute_host_share(const struct timing *timing)
 {
-    double device = timing->matmul_seconds + timing->attention_seconds +
-                    timing->elementwise_seconds + timing->dequantize_seconds;
+    double device = device_seconds(timing);
     return timing->host_seconds > 0 ? 1 / (1 + pow(device / timing->host_seconds, 4)) : 0;
 }
 
 double compute_slowed(const struct timing *timing, double host)
 {
-    double device = timing->matmul_seconds + timing->attention_seconds +
-                    timing->elementwise_seconds + timing->dequantize_seconds;
+    double device = device_seconds(timing);
     double pause = timing->pause_seconds, beside = timing->host_seconds - pause;
-    double usual = pow(pow(device, 4) + pow(beside, 4), 0.25) + pause;
-    double slowed = pow(pow(device, 4) + pow(host * beside, 4), 0.25) + host * pause;
+    double usual = device + waiting(device, beside) + pause;
+    double slowed = device + waiting(device, host * beside) + host * pause;
     return usual > 0 ? slowed / usual : 1;
 }
 
