@@ -53,9 +53,9 @@ all_rest 400 500
 library() { # whether the library that was built elsewhere runs here; if not, it is built here, in two minutes instead of none
     nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv,noheader
     build/gpuhours --version || return
-    build/cuda-parity zero && return
+    build/cuda-parity fill && return
     ldd build/libgpuhours-cuda.so | grep 'not found'
-    make build/libgpuhours-cuda.so INSTALL=0 ARCHS=90 && build/cuda-parity zero
+    make build/libgpuhours-cuda.so INSTALL=0 ARCHS=90 && build/cuda-parity fill
 }
 rate() { ONLY="llama-3.1-8b lora bf16 4096 4 8" bash bench/gpu/engine.sh | tee /dev/stderr | grep -q tokens_per_second; }
 host() { # how fast one core is, and PyTorch's launches: what steps of small batches wait for

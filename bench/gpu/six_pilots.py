@@ -92,6 +92,8 @@ def judge(folder, name):
 
 def forecast(path, name):
     plan = json.load(open(path))
+    if not plan["memory"]["fits"]:
+        sys.exit(f"{name}: does not fit by the plan, so there is no run to forecast")
     parts = {part["name"]: part["seconds"] for part in plan["overheads"]}
     loading = parts["loading weights"]  # is not in train()
     wall = {p: round(3600 * plan["wall_hours"][p] - loading, 2) for p in ("p10", "p50", "p90")}

@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 configurations='
 1b-chat-rounded-evaluated-saved llama-3.2-1b glaive 2048 1760 16 1 longest none 40 60 128
 3b-rounded-grouped-checkpointed llama-3.2-3b gsm8k 1024 3840 32 1 grouped full 0 0 64
-8b-chat-rounded-accumulated llama-3.1-8b glaive 2048 544 8 2 longest none 0 0 128
+8b-chat-rounded-accumulated-again llama-3.1-8b glaive 2048 400 4 4 longest none 0 0 128
 '
 
 plan() { # MORE…

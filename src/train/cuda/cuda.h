@@ -63,11 +63,13 @@ void cuda_fail(struct cuda *cuda, enum err err, const char *format, ...)
 bool cuda_check(struct cuda *cuda, cudaError_t status, const char *what); // true: no error
 void cuda_launched(struct cuda *cuda, const char *what);                  // call after each launch
 
+// elementwise.cu: a hash of all bits and their places
+void cuda_hash_output(struct cuda *cuda, unsigned long long *sum /* += */, struct tensor c);
+
 // product.cu
 enum err cuda_products_open(struct cuda *cuda);
 void cuda_products_close(struct cuda *cuda);
 void *cuda_products_workspace(const struct cuda *cuda); // CUDA_PRODUCTS bytes, between products
-void cuda_hash_output(struct cuda *cuda, unsigned long long *sum /* += */, struct tensor c);
 
 // What tuning chose between kernels for a product of some experts. −1: nothing yet.
 struct cuda_choice {

@@ -326,3 +326,34 @@ void cuda_bias_backward(struct device *device, struct tensor dbias, struct tenso
         });
     });
 }
+
+// --- telling outputs apart ---------------------------------------------------
+
+// Sums a hash of each element's bits and position: integers, so the order does not matter.
+template <typename T>
+__global__ void hash_kernel(unsigned long long *sum, const T *in, int64_t rows, int64_t columns,
+                            int64_t stride)
+{
+    unsigned long long own = 0;
+    int64_t count = rows * columns, step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+        uint64_t bits = in[i / columns * stride + i % columns];
+        own += counter_rng_mix((uint64_t)i * 0x9E3779B97F4A7C15u + counter_rng_mix(bits + 1));
+    }
+    for (int lanes = 16; lanes; lanes /= 2)
+        own += __shfl_xor_sync(0xFFFFFFFFu, own, lanes);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(sum, own);
+}
+
+void cuda_hash_output(struct cuda *cuda, unsigned long long *sum, struct tensor c)
+{
+    int blocks = 8 * cuda->multiprocessors;
+    if (c.dtype == DTYPE_F32)
+        hash_kernel<<<blocks, 256, 0, cuda->stream>>>(sum, (const uint32_t *)c.at, c.rows,
+                                                      c.columns, c.stride);
+    else
+        hash_kernel<<<blocks, 256, 0, cuda->stream>>>(sum, (const uint16_t *)c.at, c.rows,
+                                                      c.columns, c.stride);
+    cuda_launched(cuda, "a product's hash");
+}

@@ -356,35 +356,6 @@ static cublasStatus_t run(struct cuda *cuda, struct plan *plan, const struct cal
 
 // --- tuning ------------------------------------------------------------------
 
-// Sums a hash of each element's bits and position: integers, so the order does not matter.
-template <typename T>
-__global__ void hash_kernel(unsigned long long *sum, const T *in, int64_t rows, int64_t columns,
-                            int64_t stride)
-{
-    unsigned long long own = 0;
-    int64_t count = rows * columns, step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
-        uint64_t bits = in[i / columns * stride + i % columns];
-        own += counter_rng_mix((uint64_t)i * 0x9E3779B97F4A7C15u + counter_rng_mix(bits + 1));
-    }
-    for (int lanes = 16; lanes; lanes /= 2)
-        own += __shfl_xor_sync(0xFFFFFFFFu, own, lanes);
-    if (threadIdx.x % 32 == 0)
-        atomicAdd(sum, own);
-}
-
-void cuda_hash_output(struct cuda *cuda, unsigned long long *sum, struct tensor c)
-{
-    int blocks = 8 * cuda->multiprocessors;
-    if (c.dtype == DTYPE_F32)
-        hash_kernel<<<blocks, 256, 0, cuda->stream>>>(sum, (const uint32_t *)c.at, c.rows,
-                                                      c.columns, stride_of(c));
-    else
-        hash_kernel<<<blocks, 256, 0, cuda->stream>>>(sum, (const uint16_t *)c.at, c.rows,
-                                                      c.columns, stride_of(c));
-    cuda_launched(cuda, "a product's hash");
-}
-
 static double now_ms(void)
 {
     struct timespec now;
@@ -449,12 +420,32 @@ struct trial_of {
     bool is_empty; // the matrices have no values yet
 };
 
-static void fill_call(struct cuda *cuda, const struct call *call)
+// Rows or columns of a matrix.
+static struct tensor part_of(struct tensor t, bool are_rows, int64_t first, int64_t count)
 {
+    t.at = (char *)t.at + first * (are_rows ? t.stride : 1) * bytes_of(t.dtype);
+    (are_rows ? t.rows : t.columns) = count;
+    return t;
+}
+
+// Numbers by which algorithms can be told apart. bf16 hides most differences between two orders of
+// a sum, so for half of the outputs the second half of each sum takes away what the first half
+// added: what is left is what the order rounded away. The first row of outputs is zeros, whose
+// signs may differ.
+static void fill_call(struct cuda *cuda, enum kind kind, const struct call *call)
+{
+    bool nt = kind == NT || kind == SCALED, tn = kind == TN;
     struct device device = {};
     device.own = cuda;
+    int64_t n = call->c.columns, half = (tn ? call->a.rows : call->a.columns) / 2;
+    struct tensor cancelling = part_of(call->b, nt, n / 2, n - n / 2);
     cuda_fill(&device, call->a, FILL_UNIFORM, 1, 1);
     cuda_fill(&device, call->b, FILL_UNIFORM, 1, 2);
+    for (int i = 0; i < 2; i++) {
+        cuda_fill(&device, part_of(call->a, tn, i * half, half), FILL_UNIFORM, 1, 3);
+        cuda_fill(&device, part_of(cancelling, !nt, i * half, half), FILL_UNIFORM, i ? -1 : 1, 4);
+    }
+    cuda_fill(&device, part_of(call->a, !tn, 0, 1), FILL_CONSTANT, 0, 0);
     cuda_fill(&device, call->c, FILL_CONSTANT, 0, 0);
     if (!call->a_scales)
         return;
@@ -472,7 +463,7 @@ static struct trial_result try_offer(void *context, struct trial trial)
     struct trial_result result = { true, 0, 0 };
     double began = now_ms();
     if (of->is_empty)
-        fill_call(of->cuda, of->call);
+        fill_call(of->cuda, (enum kind)of->plan->key.kind, of->call);
     of->is_empty = false;
     if (trial.is_first) {
         unsigned long long bits[TRIALS_CHECKS] = { 0 }, *first = of->contest->bits;
@@ -523,23 +514,23 @@ static void wait_for_trials(struct cuda *cuda, struct plan *plan, const struct c
 }
 
 // Zeros are the same bits by any algorithm, so they tell none from another: adapters begin with
-// second factors of zero, and with them the gradients of the first ones.
-static bool gives_zeros(struct cuda *cuda, const struct plan *plan, const struct call *call,
+// second factors of zero, and with them the gradients of the first ones. Of zeros, whatever their
+// sign, twice the product has the same bits.
+static bool gives_zeros(struct cuda *cuda, struct plan *plan, const struct call *call,
                         const cublasLtMatmulAlgo_t *algorithm)
 {
-    unsigned long long bits[TRIALS_CHECKS] = { 0 }, zeros = 0;
-    unsigned long long *sum = (unsigned long long *)cuda->partials;
-    struct device device = {};
-    device.own = cuda;
-    hash_outputs(cuda, plan, call, algorithm, bits);
-    cuda_fill(&device, call->c, FILL_CONSTANT, 0, 0);
-    cuda_check(cuda, cudaMemsetAsync(sum, 0, sizeof *sum, cuda->stream), "tuning");
-    cuda_hash_output(cuda, sum, call->c);
-    cuda_check(cuda,
-               cudaMemcpyAsync(&zeros, sum, sizeof zeros, cudaMemcpyDeviceToHost, cuda->stream),
+    unsigned long long *sums = (unsigned long long *)cuda->partials, host[2] = { 0, 0 };
+    struct call calls[2] = { *call, *call };
+    calls[1].alpha *= 2;
+    cuda_check(cuda, cudaMemsetAsync(sums, 0, sizeof host, cuda->stream), "tuning");
+    for (int i = 0; i < 2; i++) {
+        check(cuda, run(cuda, plan, &calls[i], algorithm, 0), &plan->key);
+        cuda_hash_output(cuda, sums + i, call->c);
+    }
+    cuda_check(cuda, cudaMemcpyAsync(host, sums, sizeof host, cudaMemcpyDeviceToHost, cuda->stream),
                "tuning");
     cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "tuning");
-    return bits[0] == zeros;
+    return host[0] == host[1];
 }
 
 // All trials of a product, where it is called; c holds the product for beta = 0 afterwards.
@@ -640,7 +631,7 @@ void cuda_tune(struct device *device, enum tuning tuning)
 
 // --- choices of other processes ----------------------------------------------
 
-enum { TUNER = 3 }; // to be raised when tuning compares algorithms in another way
+enum { TUNER = 4 }; // to be raised when tuning compares algorithms in another way
 
 static_assert(sizeof(struct key) == TUNED_KEY, "a key is stored as it is");
 static_assert(sizeof(cublasLtMatmulAlgo_t) == TUNED_CHOICE, "an algorithm is stored as it is");
