@@ -430,8 +430,8 @@ static struct tensor part_of(struct tensor t, bool are_rows, int64_t first, int6
 
 // Numbers by which algorithms can be told apart. bf16 hides most differences between two orders of
 // a sum, so for half of the outputs the second half of each sum takes away what the first half
-// added: what is left is what the order rounded away. The first row of outputs is zeros, whose
-// signs may differ.
+// added: what is left is what the order rounded away. The last row of outputs, if it is not the
+// only one, is zeros, whose signs may differ.
 static void fill_call(struct cuda *cuda, enum kind kind, const struct call *call)
 {
     bool nt = kind == NT || kind == SCALED, tn = kind == TN;
@@ -445,7 +445,8 @@ static void fill_call(struct cuda *cuda, enum kind kind, const struct call *call
         cuda_fill(&device, part_of(call->a, tn, i * half, half), FILL_UNIFORM, 1, 3);
         cuda_fill(&device, part_of(cancelling, !nt, i * half, half), FILL_UNIFORM, i ? -1 : 1, 4);
     }
-    cuda_fill(&device, part_of(call->a, !tn, 0, 1), FILL_CONSTANT, 0, 0);
+    if (call->c.rows > 1)
+        cuda_fill(&device, part_of(call->a, !tn, call->c.rows - 1, 1), FILL_CONSTANT, 0, 0);
     cuda_fill(&device, call->c, FILL_CONSTANT, 0, 0);
     if (!call->a_scales)
         return;
