@@ -199,8 +199,8 @@ struct place calibration_place(const struct calibration *c, const struct setup *
     };
 }
 
-// Hosts differ in how long they take for the same launches: of nine rented machines with an H200,
-// six took 0.93 to 1.08 of what is assumed, and three, whose cores others seem to share, 1.2 to 1.6
+// Hosts differ in how long they take for the same launches: of eleven rented machines with an H200
+// seven took 0.9 to 1.1 of what is assumed, and four, whose cores others seem to share, 1.2 to 1.6
 // (bench/results/h200.md). So the slow side is the longer one.
 static const double HOST_SPREAD = 0.11; // of ln seconds
 static const double SLOW_HOST = 1.47;   // one in ten takes as many times as long, or longer

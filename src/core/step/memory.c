@@ -49,7 +49,7 @@ static const double varied_slack = 2;     // × the dynamic part (measured: 28 G
 static const double communicator_bytes = 0.8e9; // NCCL's buffers, where there is more than one GPU
 static const double least_host_bytes = 4e9;     // assumed of the process itself
 static const double lost_share = 0.01;    // of allocated bytes, unusable because of fragmentation
-static const double lost_varied = 0.05;   // the same where widths vary
+static const double lost_varied = 0.10;   // where widths vary (failed at 126 GiB with 12.7 lost)
 static const double lost_gathering = 0.2; // of what comes and goes, where a second stream gathers
 static const double live_weights = 1e9;   // DeepSpeed's stage3_max_live_parameters: stay gathered
 static const double expert_spread = 0.3;  // at least: nine of ten of 61 mixtures in frameworks
@@ -482,12 +482,13 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     double context = request->stack->context_bytes + backward_workspace(request, device) +
                      (layout_gpus(request->layout) > 1 ? communicator_bytes : 0);
     double room = device->bytes - context - out->allocated_bytes;
-    if (isfinite(room) && room >= 0) // before it fails, the allocator frees its cache
-        parts[MEMORY_SLACK] = fmin(parts[MEMORY_SLACK], room);
+    double lost = engine ? 0 : fragmented(out, request, varied);
+    if (isfinite(room)) // before it fails, the allocator frees its cache
+        parts[MEMORY_SLACK] = fmin(parts[MEMORY_SLACK], fmax(room, lost));
     out->reserved_bytes = out->allocated_bytes + parts[MEMORY_SLACK];
     parts[MEMORY_CONTEXT] = context;
     out->total_bytes = out->reserved_bytes + context;
-    out->lost_share = 1 + (engine ? 0 : fragmented(out, request, varied) / out->allocated_bytes);
+    out->lost_share = 1 + lost / out->allocated_bytes;
     out->spread = request->recipe->method == RECIPE_QLORA ? request->stack->quantized_spread
                                                           : request->stack->memory_spread;
     if (request->model->experts && !engine)

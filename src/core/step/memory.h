@@ -54,7 +54,7 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
                  const struct memory_device *device);
 
 // The least that a card must have: the allocator's slack can be given back under pressure, all but
-// a hundredth of what is allocated. The step fits where this is at most device_bytes.
+// what is lost between blocks in use. The step fits where this is at most device_bytes.
 double memory_needed_bytes(const struct memory *memory);
 
 // The share of runs that need at most so many times what is planned.

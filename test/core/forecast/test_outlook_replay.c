@@ -62,6 +62,12 @@ static const struct recorded {
     { "six_pilots_tenth.json", WEB_PAGES, 2544, BATCHING_LONGEST, 6, 4, 20, 0 },
     { "six_pilots_tenth.json", CONVERSATIONS, 2100, BATCHING_GROUPED, 10, 1, 0, 0 },
     { "six_pilots_tenth.json", WEB_PAGES, 672, BATCHING_LONGEST, 4, 4, 20, 0 },
+    { "six_pilots_eleventh.json", CONVERSATIONS, 3096, BATCHING_LONGEST, 9, 2, 0, 0 },
+    { "six_pilots_eleventh.json", WEB_PAGES, 1404, BATCHING_GROUPED, 6, 1, 0, 0 },
+    { "six_pilots_eleventh.json", GSM8K, 3120, BATCHING_LONGEST, 12, 1, 50, 0 },
+    { "six_pilots_eleventh.json", GSM8K, 4840, BATCHING_GROUPED, 10, 4, 30, 0 },
+    { "six_pilots_twelfth.json", CONVERSATIONS, 1398, BATCHING_LONGEST, 6, 1, 60, 0 },
+    { "six_pilots_twelfth.json", WEB_PAGES, 960, BATCHING_GROUPED, 3, 4, 0, 0 },
 };
 enum { RUNS = sizeof recorded / sizeof *recorded, STEPS = 1000 };
 
@@ -222,7 +228,7 @@ static struct range end_after(size_t done, const struct steady_step *steps,
 
 // At a twentieth of a run hardly anything but the plan is known; at half of it the range is a
 // quarter as wide and holds the end as often. On one machine steps became a quarter faster halfway;
-// hosts of three were slow, and the plan's own range did not hold the end of five of their runs.
+// hosts of four were slow, and the plan's own range did not hold the end of six of their runs.
 TEST(outlook_early_in_recorded_runs_holds_their_end)
 {
     static struct steady_step steps[STEPS];

@@ -210,3 +210,15 @@ TEST(memory_says_no_when_a_model_is_larger_than_the_card)
     struct setup setup = knowledge_setup(&k, "llama-3.1-405b", "hf-peft", 1, 512);
     CHECK(!knowledge_estimate(&setup).memory.fits);
 }
+
+TEST(memory_that_does_not_fit_is_shown_without_a_cache_that_no_card_could_hold)
+{
+    // Failed on an H200 with 126 GiB allocated and 12.7 GiB lost between them.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-peft", 8, 2048);
+    setup.varied_widths = true;
+    struct memory memory = knowledge_estimate(&setup).memory;
+    CHECK(!memory.fits && memory.fit_probability < 0.5);
+    CHECK_NEAR(memory.total_bytes, memory_needed_bytes(&memory), 1);
+    CHECK(memory.reserved_bytes > 1.09 * memory.allocated_bytes);
+}

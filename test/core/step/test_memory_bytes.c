@@ -752,10 +752,12 @@ TEST(memory_slack_never_fills_more_than_the_card)
 {
     struct trial *t = of_1b("hf", RECIPE_LORA, TOKENS);
     t->stack.context_bytes = 1e9;
-    double allocated = plan(t).allocated_bytes, slack = plan(t).parts[MEMORY_SLACK];
-    CHECK(on_card(t, allocated + 1e9 + 5e6).parts[MEMORY_SLACK] == 5e6);
-    CHECK(on_card(t, allocated + 1e9).parts[MEMORY_SLACK] == 0);
-    CHECK(on_card(t, allocated + 1e9 - 5e6).parts[MEMORY_SLACK] == slack); // it does not fit
+    double allocated = plan(t).allocated_bytes, lost = 0.01 * allocated;
+    CHECK(plan(t).parts[MEMORY_SLACK] > lost + 5e6);
+    double full = allocated + lost + 1e9;
+    CHECK_NEAR(on_card(t, full + 5e6).parts[MEMORY_SLACK], lost + 5e6, 1);
+    CHECK_NEAR(on_card(t, full).parts[MEMORY_SLACK], lost, 1);
+    CHECK_NEAR(on_card(t, full / 2).parts[MEMORY_SLACK], lost, 1); // it does not fit
 }
 
 TEST(memory_range_is_the_spread_of_the_stack)
@@ -786,7 +788,7 @@ TEST(memory_fits_with_the_probability_of_its_spread)
     CHECK_NEAR(on_card(t, 1.01 * allocated / exp(spread) + 1e9).fit_probability, 0.1, 1e-3);
     CHECK(on_card(t, 0.5e9).fit_probability == 0 && isnan(plan(t).fit_probability));
     t->setup.varied_widths = true; // free blocks of every size
-    CHECK_NEAR(on_card(t, 1.05 * allocated + 1e9).fit_probability, 0.5, 1e-9);
+    CHECK_NEAR(on_card(t, 1.10 * allocated + 1e9).fit_probability, 0.5, 1e-9);
     t->setup.varied_widths = false;
     t->setup.layout.data = 2;
     t->setup.layout.zero = 3; // weights are gathered beside the passes
