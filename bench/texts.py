@@ -77,6 +77,7 @@ def write(path, records):
     records = [record.encode('utf-8', 'ignore') for record in records]
     every = max(1, sum(map(len, records)) / LIMIT)  # all sources, not the first ones
     kept = [records[int(i * every)] for i in range(int(len(records) / every))]
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, 'wb') as file:
         file.writelines(record + b'\x1e' for record in kept)
     print(path, sum(map(len, kept)))
