@@ -28,6 +28,19 @@ library 3 240
 host 35 60
 parity 25 90
 tune 70 100
+rate 30 60
+speed 25 70
+long_rows 100 120
+all_engine 330 400
+experts 35 180
+sinks 35 60
+kernels 85 110
+widths 35 60
+alone 130 150
+sanitizer 80 190
+kills 170 290
+pilots 215 285
+all_rest 400 500
 equal 230 280
 whole 225 300
 run_1 160 250
@@ -36,19 +49,6 @@ run_3 160 250
 run_4 160 250
 run_5 160 250
 run_6 160 250
-rate 30 60
-experts 35 180
-speed 25 70
-long_rows 100 120
-kernels 85 110
-widths 35 60
-sinks 35 60
-kills 170 290
-sanitizer 80 190
-alone 130 150
-pilots 215 285
-all_engine 330 400
-all_rest 400 500
 '
 library() { # whether the library that was built elsewhere runs here; if not, it is built here, in two minutes instead of none
     nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv,noheader

@@ -4,8 +4,8 @@
 #
 # Six configurations differ in model, lengths, order of rows, accumulation, checkpointing, evaluation and saves; rows are padded to
 # the longest of their micro-batch, any width. Two have GSM8K's lengths, on which the costs of new widths were measured, two those of
-# conversations with tools, two those of web pages. None was measured yet: their forecasts are blind. (Configurations that were
-# are in the history of this file, bench/results/h200.md names them.)
+# conversations with tools, two those of web pages. All were forecast before they were measured (bench/results/h200.md); to forecast others
+# blindly, write others here. Former ones are in the history of this file.
 # Rows are as many as make train() last 125 to 135 s by the plan. Two more run only when they are named, with PILOT_SECONDS=40 about
 # 125 s each: widths rounded to multiples of 64, and rows that were packed before, all of 1,024 tokens. Neither has many first sights
 # of widths.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and casts, filling, scaling, sums, biases and dropout: one pass over memory each.
+// Copies and casts, filling, scaling, sums, biases, dropout and hashes: one pass over memory each.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
