@@ -152,13 +152,13 @@ TEST(child_is_stopped_by_the_mildest_means_that_work)
 // Whether a process has ended. Nobody may have asked for its exit status yet: then it is a zombie.
 static bool has_ended(int pid)
 {
-    char state = 'X';
+    char state = '?';
     FILE *in = fopen(text_format(&test_arena, "/proc/%d/stat", pid), "r");
     if (in && fscanf(in, "%*d (%*[^)]) %c", &state) != 1)
         state = '?';
     if (in)
         fclose(in);
-    return state == 'X' || state == 'Z';
+    return state == 'Z' || kill(pid, 0) == -1;
 }
 
 // A file has the number of a process that must have ended.
