@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every bar of the CUDA engine on one GPU, peers in the same run; ends in a table of measured, bar, met.
 #
-#     SKIP="peers curves" OUT=folder bench/gpu/all.sh      parts: build parity engine peers parity_hf curves costs sanitizer
+#     SKIP="peers curves" OUT=folder bench/gpu/all.sh      parts: build parity engine peers lengths shapes parity_hf curves costs sanitizer
 #     PARTS="engine peers" bench/gpu/all.sh                these alone
 #
-# Leaves at most 8 files in $OUT (or build/gpu). The whole takes about 10 minutes; on a machine that is lent for less, run it
-# in two halves: engine and peers must be in the same.
+# Leaves at most 10 files in $OUT (or build/gpu). The whole takes about 20 minutes; on a machine that is lent for less, run it
+# in parts: engine and peers must be in the same.
 #
 # Not in it: pilots against the runs they forecast, three and ten minutes each, in phases (pilot_engine.sh, pilot_wrapped_run.sh);
 # what a wrapped pilot measures against the trainer's own stamps (pilot_wrapped.sh); logs for the tests (record_logs.sh).
@@ -37,7 +37,7 @@ part() { # part NAME SECONDS COMMAND…
 }
 
 part build 400 bench/gpu/check.sh
-for name in engine peers parity_hf curves costs; do
+for name in engine peers lengths shapes parity_hf curves costs; do
     case " ${SKIP:-} " in *" $name "*) continue ;; esac
     [ -n "${PARTS:-}" ] && case " $PARTS " in *" $name "*) ;; *) continue ;; esac
     rm -f "$OUT/$name.jsonl"
@@ -45,6 +45,8 @@ done
 part parity 120 bash -c 'build/cuda-parity >"$OUT/parity.log" 2>&1; rc=$?; tail -5 "$OUT/parity.log"; exit $rc'
 part engine 300 bench/gpu/engine.sh
 part peers 170 python3 bench/gpu/peers.py "$OUT/peers.jsonl" 150
+part lengths 230 python3 bench/gpu/ratios.py lengths "$OUT/lengths.jsonl" 200
+part shapes 560 python3 bench/gpu/ratios.py shapes "$OUT/shapes.jsonl" 480
 part parity_hf 120 python3 bench/gpu/parity_hf.py "$OUT/parity_hf.jsonl" 90
 part curves 115 python3 bench/gpu/curves.py "$OUT/curves.jsonl" 95
 part costs 80 bench/gpu/costs.sh

@@ -31,7 +31,9 @@ tune 70 100
 rate 30 60
 speed 25 70
 long_rows 100 120
-all_engine 330 400
+all_engine 275 400
+lengths 190 230
+shapes 470 560
 experts 35 180
 sinks 35 60
 kernels 85 110
@@ -97,7 +99,9 @@ speed() { PARTS="speed kernels" sh bench/gpu/experts.sh; }
 long_rows() { bash bench/gpu/long_rows.sh; }
 widths() { python3 bench/gpu/widths_recomputed.py "$OUT/widths_recomputed.jsonl"; }
 all_engine() { PARTS="engine peers" bash bench/gpu/all.sh; } # both in the same call
-all_rest() { SKIP="build engine peers" bash bench/gpu/all.sh; }
+lengths() { python3 bench/gpu/ratios.py lengths "$OUT/lengths.jsonl" 200; } # against PEFT, both in the same call
+shapes() { python3 bench/gpu/ratios.py shapes "$OUT/shapes.jsonl" 480; }
+all_rest() { SKIP="build engine peers lengths shapes" bash bench/gpu/all.sh; }
 
 # --- running -----------------------------------------------------------------
 

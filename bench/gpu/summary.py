@@ -72,12 +72,12 @@ full = run("llama-3.1-8b", "full", "bf16", 4096)
 tiny = run("qwen2.5-0.5b", "lora", "bf16", 512)
 big = run("llama-2-70b", "qlora", "bf16", 2048)
 tight = run("llama-3.1-8b", "qlora", "bf16", 1024)
-bar("8B LoRA bf16 4096, tok/s (goal 18,000)", speed(lora), 16500)
+bar("8B LoRA bf16 4096, tok/s (goal 18,000)", speed(lora), 17600)
 bar("  over transformers+PEFT, same run", over(speed(lora), peer("llama-3.1-8b", "lora")), 1.8, "{:.2f}")
-bar("8B LoRA fp8 4096, tok/s (goal 25,000)", speed(run("llama-3.1-8b", "lora", "fp8", 4096)), 21000)
-bar("8B full bf16 4096, tok/s", speed(full), 12500)
+bar("8B LoRA fp8 4096, tok/s (goal 25,000)", speed(run("llama-3.1-8b", "lora", "fp8", 4096)), 24500)
+bar("8B full bf16 4096, tok/s (goal 13,500)", speed(full), 13200)
 bar("  over transformers, same run", over(speed(full), peer("llama-3.1-8b", "full")), None, "{:.2f}")
-bar("8B QLoRA 4096, tok/s", speed(run("llama-3.1-8b", "qlora", "bf16", 4096)), 15500)
+bar("8B QLoRA 4096, tok/s (goal 17,500)", speed(run("llama-3.1-8b", "qlora", "bf16", 4096)), 17000)
 bar("70B QLoRA 2048, GiB used", over(big.get("used_bytes"), GIB), 48, "{:.2f}", most=True)
 bar("  tok/s", speed(big), None)
 bar("8B QLoRA 1024, GiB used", over(tight.get("used_bytes"), GIB), 8, "{:.2f}", most=True)
@@ -94,6 +94,13 @@ bar("full over LoRA, memory at 8B", over(full.get("planned_bytes"), lora.get("pl
 wide = run("llama-3.2-1b", "lora", "fp32", 4096, micro_batch=1)
 narrow = run("llama-3.2-1b", "lora", "bf16", 4096, micro_batch=1)
 bar("bf16 over fp32, tok/s at 1B", over(speed(narrow), speed(wide)), None, "{:.2f}")
+for part in ("lengths", "shapes"):
+    cases = lines(part + ".jsonl")
+    if not cases:
+        bar(f"{part}, over transformers", None, 0, "{:.0f}")
+    for row in cases:
+        if row["bar"] is not None:
+            bar(f"{row['case']} over transformers", row.get("ratio"), row["bar"], "{:.2f}")
 part = "costs"
 for name in ("gsm8k", "c4"):
     by = {r["lengths"].split(":")[0]: r for r in costs if name in r.get("lengths", "")}

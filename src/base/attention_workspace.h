@@ -23,8 +23,19 @@
 // The workspace holds all heads of one to four documents (two at once are 7 % faster), 512 MiB
 // where that is more, never more than the micro-batch needs, and at most 1/32 of the card. A
 // document that is too long for that is done by some of its heads at a time; its smallest group of
-// heads may take 1/16 of the card, because the engine's own kernels, which are left with what is
-// larger still, take about twice as long. Then only the forward pass needs room.
+// heads may take 1/16 of the card. What is larger still is cut into parts of equal length, and each
+// part of the queries is taken with each part of the keys that is not behind it: squares again,
+// which take 5 % longer than the document as a whole. Their gradients are added up in fp32, for
+// which a group of heads has sums as long as the document:
+//
+//            keys 0   1   2
+//          ┌──────┐
+//        0 │╲     │               ╲  masked: no query sees a key behind it
+//  queries ├──────┼──────┐
+//        1 │      │╲     │
+//          ├──────┼──────┼──────┐
+//        2 │      │      │╲     │
+//          └──────┴──────┴──────┘
 
 #pragma once
 
@@ -74,17 +85,43 @@ static inline int64_t attention_document_bytes(const struct attention_shape *a, 
     return a->heads / a->kv_heads * kv_heads * length * (row + 4);
 }
 
-// Key/value heads of one document that fit into so much room; 0: none do. The row sums of a group
-// begin at a multiple of 16 bytes, which is why a group has a multiple of four query heads.
-static inline int64_t attention_heads(const struct attention_shape *a, int64_t length, int64_t room)
+// The fp32 sums of the gradients of queries, keys and values, for a document that is cut.
+static inline int64_t attention_sums_bytes(const struct attention_shape *a, int64_t kv_heads,
+                                           int64_t length)
+{
+    return (a->heads / a->kv_heads + 2) * kv_heads * a->head_size * length * 4;
+}
+
+// Of a document in parts; in one part it is not cut.
+static inline int64_t attention_bytes_in_parts(const struct attention_shape *a, int64_t kv_heads,
+                                               int64_t length, int64_t part)
+{
+    return attention_document_bytes(a, kv_heads, part) +
+           (part < length ? attention_sums_bytes(a, kv_heads, length) : 0);
+}
+
+// Key/value heads of a document in such parts that fit into so much room; 0: none do. The row sums
+// of a group begin at a multiple of 16 bytes, which is why a group has a multiple of four query
+// heads.
+static inline int64_t attention_heads(const struct attention_shape *a, int64_t length, int64_t part,
+                                      int64_t room)
 {
     int64_t group = a->heads / a->kv_heads, n = a->kv_heads;
-    while (attention_document_bytes(a, n, length) > room - ATTENTION_SLACK)
+    while (attention_bytes_in_parts(a, n, length, part) > room - ATTENTION_SLACK)
         if (n % 2 == 0 && n / 2 * group % 4 == 0)
             n /= 2;
         else
             return 0;
     return n;
+}
+
+// Tokens of a part: the longest that fits; the length, if it need not be cut; 0: nothing fits.
+static inline int64_t attention_part(const struct attention_shape *a, int64_t length, int64_t room)
+{
+    for (int64_t part = length; part >= ATTENTION_SHORTEST; part /= 2)
+        if (attention_heads(a, length, part, room))
+            return part;
+    return 0;
 }
 
 // That cuDNN's backward pass sums in one order is known of Hopper only.
@@ -96,13 +133,14 @@ static inline int64_t attention_room_most(int64_t device_bytes, bool is_hopper)
 // Bytes of the workspace, given the most that it may have.
 static inline int64_t attention_room(const struct attention_shape *a, int64_t most)
 {
-    int64_t length = attention_length(a->longest), heads = attention_heads(a, length, most);
-    if (!heads)
-        heads = attention_heads(a, length, ATTENTION_LAST_RESORT * most);
-    int64_t one = attention_document_bytes(a, heads, length) + ATTENTION_SLACK, good = one;
-    int64_t all = one * ((a->tokens + length - 1) / length);
-    if (!heads)
+    int64_t length = attention_length(a->longest), part = attention_part(a, length, most);
+    if (attention_heads(a, length, length, ATTENTION_LAST_RESORT * most) && part < length)
+        part = length, most *= ATTENTION_LAST_RESORT;
+    if (!part)
         return ATTENTION_SLACK; // for the forward pass
+    int64_t heads = attention_heads(a, length, part, most);
+    int64_t one = attention_bytes_in_parts(a, heads, length, part) + ATTENTION_SLACK, good = one;
+    int64_t all = one * ((a->tokens + length - 1) / length);
     while (good < ATTENTION_MOST_DOCUMENTS * one && 2 * good < most)
         good *= 2;
     good = good > ATTENTION_GOOD_ROOM ? good : ATTENTION_GOOD_ROOM;

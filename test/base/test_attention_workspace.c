@@ -51,16 +51,33 @@ TEST(attention_workspace_takes_fewer_heads_of_long_documents)
 {
     // 16k tokens: all heads need 16.3 GiB of the 4.4 that there are, two key/value heads 4.1.
     struct attention_shape shape = of_8b(1, 16384);
-    CHECK(attention_heads(&shape, 16384, H200 / 32) == 2);
+    CHECK(attention_part(&shape, 16384, H200 / 32) == 16384);
+    CHECK(attention_heads(&shape, 16384, 16384, H200 / 32) == 2);
     CHECK(attention_room(&shape, H200 / 32) == attention_document_bytes(&shape, 2, 16384) + MIB);
-    // One key/value head is a group of four query heads, the smallest: 32k take 8.1 GiB, twice as
-    // much as others may; 64k do not fit.
-    struct attention_shape twice = of_8b(1, 32768);
-    CHECK(attention_heads(&twice, 32768, H200 / 32) == 0);
-    CHECK(attention_room(&twice, H200 / 32) == attention_document_bytes(&twice, 1, 32768) + MIB);
-    struct attention_shape longer = of_8b(1, 65536);
-    CHECK(attention_heads(&longer, 65536, H200 / 32) == 0);
-    CHECK(attention_room(&longer, H200 / 32) == MIB); // the forward pass alone
+}
+
+TEST(attention_workspace_gives_the_smallest_group_of_heads_twice_the_room)
+{
+    // 32k tokens: four query heads that share a key/value head need 8.1 GiB.
+    struct attention_shape shape = of_8b(1, 32768);
+    CHECK(attention_heads(&shape, 32768, 32768, H200 / 32) == 0);
+    CHECK(attention_room(&shape, H200 / 32) == attention_document_bytes(&shape, 1, 32768) + MIB);
+    CHECK(attention_part(&shape, 32768, attention_room(&shape, H200 / 32)) == 32768);
+}
+
+TEST(attention_workspace_cuts_documents_of_which_no_heads_fit)
+{
+    struct attention_shape shape = of_8b(1, 131072);
+    CHECK(attention_part(&shape, 131072, H200 / 32) == 16384);
+    CHECK(attention_heads(&shape, 131072, 16384, H200 / 32) == 1);
+    // Sums in fp32 of four heads' queries, and of one head's keys and values, for all tokens.
+    CHECK(attention_sums_bytes(&shape, 1, 131072) == 6LL * 128 * 131072 * 4);
+    int64_t room = attention_room(&shape, H200 / 32);
+    CHECK(room == attention_document_bytes(&shape, 1, 16384) +
+                      attention_sums_bytes(&shape, 1, 131072) + MIB);
+    CHECK(attention_part(&shape, 131072, room) == 16384);
+    CHECK(attention_part(&shape, 131072, H200 / 64) == 8192);
+    CHECK(attention_part(&shape, 131072, MIB) == 0);
 }
 
 TEST(attention_workspace_in_any_order_grows_with_the_length_not_with_its_square)
@@ -72,7 +89,7 @@ TEST(attention_workspace_in_any_order_grows_with_the_length_not_with_its_square)
     longer = of_8b(1, 131072), longer.any_order = true;
     CHECK(attention_document_bytes(&longer, 8, 131072) ==
           8 * attention_document_bytes(&any, 8, 16384));
-    CHECK(attention_heads(&longer, 131072, H200 / 32) == 4);
+    CHECK(attention_heads(&longer, 131072, 131072, H200 / 32) == 4);
 }
 
 TEST(attention_workspace_is_for_hopper_and_for_shapes_that_cudnn_has)

@@ -278,7 +278,15 @@ static struct tensor view(const void *at, enum dtype dtype, int64_t rows, int64_
     return t;
 }
 
-static void probe_backend(const problem &p, int64_t window, bool any_order, const copy &right)
+struct trial {
+    const char *name;
+    int heads, kv_heads, head_size;
+    std::vector<int> sizes;
+    int64_t window;
+    int64_t card; // MiB, of which the workspace is a share; 0: an H200
+};
+
+static void probe_backend(const problem &p, const trial &of, bool any_order, const copy &right)
 {
     const char *name = any_order ? "any order" : "backend";
     struct backend backend = {};
@@ -286,13 +294,13 @@ static void probe_backend(const problem &p, int64_t window, bool any_order, cons
     struct device device = {};
     struct attention a = { p.device_spans, p.spans.data(), (int64_t)p.spans.size(),
                            p.longest,      p.tokens,       p.heads,
-                           p.kv_heads,     p.head_size,    window,
+                           p.kv_heads,     p.head_size,    of.window,
                            any_order };
     int64_t hd = p.heads * p.head_size, kd = p.kv_heads * p.head_size, t = p.tokens;
     struct buffers b = buffers_of(p);
     void *at = NULL;
     backend.upload = upload, device.backend = &backend, device.own = &cuda;
-    cuda.capability = 90, device.total_bytes = (int64_t)139 << 30;
+    cuda.capability = 90, device.total_bytes = (of.card ? of.card : 139 << 10) << 20;
     cuda_attention_open(&cuda);
     int64_t bytes = cuda_attention_bytes(&device, &a, DTYPE_BF16);
     OK(cudaMalloc(&at, (size_t)bytes));
@@ -327,13 +335,6 @@ static void probe_backend(const problem &p, int64_t window, bool any_order, cons
     cuda_attention_close(&cuda);
 }
 
-struct trial {
-    const char *name;
-    int heads, kv_heads, head_size;
-    std::vector<int> sizes;
-    int64_t window;
-};
-
 static problem problem_of(const trial &t)
 {
     problem p = {};
@@ -365,7 +366,7 @@ static void probe(const trial &t, int what)
     if (what == OWN)
         probe_kernels(p, right);
     else
-        probe_backend(p, t.window, what == ANY_ORDER, right);
+        probe_backend(p, t, what == ANY_ORDER, right);
 }
 
 // Each in a process of its own: an address gone wrong ends that one only.
@@ -410,6 +411,8 @@ int main(int argc, char **argv)
         { "8B 64x128", 32, 8, 128, std::vector<int>(64, 128), 0 },
         { "8B 1x32768", 32, 8, 128, { 32768 }, 0 },
         { "8B 1x65536", 32, 8, 128, { 65536 }, 0 },
+        { "cut", 8, 2, 128, { 3000, 100, 2100, 1 }, 0, 1000 },
+        { "cut, same heads", 4, 4, 64, { 64, 5000, 1025 }, 0, 1000 },
         { "window", 8, 2, 128, { 2000, 48, 1000 }, 256 },
         { "wide window", 8, 2, 128, { 2000, 48, 1000 }, 4096 },
         { "D 80", 8, 2, 80, { 700, 33, 291 }, 0 },

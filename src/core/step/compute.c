@@ -3,6 +3,9 @@
 
 #include "core/step/compute.h"
 
+#include "core/step/engine.h"
+#include "core/step/memory.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -91,8 +94,9 @@ double compute_memory_bytes_per_s(const struct gpu *gpu)
 struct machine {
     double product, small_product; // of 16-bit operands; of 8- or 4-bit ones
     double memory, flash_forward;
-    double narrow; // memory's rate in products of adapters
-    double share;  // of a copy's rate, where an elementwise operation has none of its own
+    double flash_backward; // of flash_forward
+    double narrow;         // memory's rate in products of adapters
+    double share;          // of a copy's rate, where an elementwise operation has none of its own
     double cached, cache_bytes; // elementwise, of what the cache still holds
     double fp32_product;        // of fp32 adapters, by shape
 };
@@ -116,10 +120,19 @@ static const double CACHE_BYTES_PER_S = 5e12;
 // Of the causal kernel's rate, what attention under a mask runs at on an H200; it computes the
 // whole square, so that fewer columns are lost to short rows (bench/results/h200.md).
 static const double MASKED_RATE = 0.62;
+
+// Of the forward pass's rate.
+static const double BACKWARD_RATE = 0.78;
+
 // The price of the same bits twice: cuDNN's backward pass adds up the gradients of queries in one
 // order. 8B with LoRA on an H200: 9,150 and 8,592 tokens/s without and with it at 32,768 tokens,
-// which this gives; 17,366 and 17,237 at 4,096, of which it takes 1 % more.
-static const double ORDERED_RATE = 0.86;
+// which this gives; 17,366 and 17,237 at 4,096, of which it takes 1 % more. In parts, 32,768 tokens
+// took 5 % longer than as a whole.
+static const double ORDERED_RATE = 0.86, PARTS_RATE = 0.95;
+
+// Our engine's own kernels against FlashAttention-2, whose tensor instructions they use: 306 and
+// 191 TFLOP/s at 32,768 tokens, 269 and 172 at 4,096.
+static const double BUILT_IN_FORWARD = 0.93, BUILT_IN_BACKWARD = 0.75;
 
 // A product is cut into tiles that run on the multiprocessors in waves; the last wave is partly
 // empty.
@@ -161,14 +174,11 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
         double rate = (op->small ? m->small_product : m->product) * shape_share(op);
         return fmax(op->flops / rate, op->adapter ? op->bytes / m->narrow : memory);
     }
-    case STEP_ATTENTION: { // short rows fill the kernel badly; backward runs at about 0.75 of
-                           // forward
+    case STEP_ATTENTION: { // short rows fill the kernel badly
         double rate = op->masked ? MASKED_RATE * m->flash_forward * length / (length + 180)
                                  : m->flash_forward * length / (length + 650);
         if (op->phase == STEP_BACKWARD)
-            rate *= 0.78;
-        if (op->ordered)
-            rate *= ORDERED_RATE;
+            rate *= m->flash_backward;
         return fmax(op->flops / rate, memory);
     }
     case STEP_ELEMENTWISE: {
@@ -214,17 +224,35 @@ static double relief(double products, double moving, double sustained)
     return fmin(x * x, 1 / sustained);
 }
 
+// The rates of attention, forward as a share of that of products.
+static void set_attention(struct machine *m, const struct step_request *r, const struct gpu *gpu)
+{
+    const struct generation *g = generation_of(gpu);
+    struct memory_device card = memory_device(gpu, false);
+    struct engine_attention kernel = engine_attention(r, card.bytes, card.is_hopper);
+    double forward = r->stack->attention == STACK_FLASH2            ? g->flash2
+                     : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
+                                                                    : g->modern;
+    double backward = BACKWARD_RATE * forward;
+    if (r->stack->exact_gradients && !r->recipe->nondeterministic)
+        backward *= ORDERED_RATE;
+    if (kernel.backward == ENGINE_CUDNN_IN_PARTS)
+        backward *= PARTS_RATE;
+    if (kernel.backward == ENGINE_BUILT_IN)
+        backward = BUILT_IN_BACKWARD * BACKWARD_RATE * g->flash2;
+    if (kernel.forward == ENGINE_BUILT_IN)
+        forward = BUILT_IN_FORWARD * g->flash2;
+    m->flash_forward = forward * m->product;
+    m->flash_backward = backward / forward;
+}
+
 static struct machine machine_of(const struct step *step, const struct step_request *r,
                                  const struct gpu *gpu)
 {
-    const struct generation *g = generation_of(gpu);
     int precision = r->recipe->precision;
     int half = recipe_is_small(r->recipe) ? RECIPE_BF16 : precision;
     double product = compute_matmul_flops_per_s(gpu, half);
     double memory = compute_memory_bytes_per_s(gpu);
-    double attention = r->stack->attention == STACK_FLASH2            ? g->flash2
-                       : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
-                                                                      : g->modern;
     bool eager = r->stack->kernels == STACK_EAGER;
     struct machine machine = {
         .product = product,
@@ -235,8 +263,8 @@ static struct machine machine_of(const struct step *step, const struct step_requ
         .cached = fmax(memory, CACHE_BYTES_PER_S),
         .cache_bytes = gpu->cache_bytes,
         .fp32_product = gpu->fp32_flops_per_s,
-        .flash_forward = attention * product,
     };
+    set_attention(&machine, r, gpu);
     double length = length_of(r), products = 0, moving = 0, sustained = sustained_share(gpu);
     for (size_t i = 0; i < step->count && sustained < 1; i++) {
         const struct step_op *op = &step->ops[i];

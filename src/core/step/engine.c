@@ -3,6 +3,7 @@
 
 #include "core/step/engine.h"
 
+#include "base/attention_workspace.h"
 #include "core/step/shared_base.h"
 
 #include <math.h>
@@ -632,4 +633,32 @@ bool engine_runs(const struct step_request *r)
                   (!recipe->trains_embeddings && !recipe_targets(recipe, &head));
     return r->stack->exact_gradients && headed && engine_trains(r->model) && alone && supervised &&
            typed && optimized && engine_adapts(r->model, recipe);
+}
+
+struct engine_attention engine_attention(const struct step_request *r, double device_bytes,
+                                         bool is_hopper)
+{
+    const struct model *model = r->model;
+    double tensor = (double)r->layout->tensor;
+    struct attention_shape shape = {
+        .tokens = (int64_t)ceil(r->batch.tokens / (double)r->layout->context),
+        .longest = (int64_t)ceil(r->batch.width),
+        .heads = (int64_t)fmax(1, (double)model->heads / tensor),
+        .kv_heads = (int64_t)fmax(1, (double)model->kv_heads / tensor),
+        .head_size = model->head_size,
+        .any_order = r->recipe->nondeterministic,
+    };
+    struct engine_attention out = { ENGINE_CUDNN, ENGINE_CUDNN, 0 };
+    bool is_bf16 = r->recipe->precision == RECIPE_BF16 || recipe_is_small(r->recipe);
+    int64_t window = model_full_attention_layers(model) > 0 ? 0 : model->sliding_window;
+    if (!r->stack->attention_workspace || !is_bf16 || !isfinite(device_bytes))
+        return out;
+    if (model_caps_scores(model) || !attention_has_plan(window, shape.longest, shape.head_size))
+        return (struct engine_attention){ ENGINE_BUILT_IN, ENGINE_BUILT_IN, 0 };
+    int64_t length = attention_length(shape.longest);
+    int64_t room = attention_room(&shape, attention_room_most((int64_t)device_bytes, is_hopper));
+    int64_t part = attention_part(&shape, length, room);
+    out.backward = !part ? ENGINE_BUILT_IN : part < length ? ENGINE_CUDNN_IN_PARTS : ENGINE_CUDNN;
+    out.workspace = (double)room;
+    return out;
 }

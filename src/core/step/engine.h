@@ -53,3 +53,15 @@ struct engine_bytes engine_bytes(const struct step_request *request,
                                  const struct engine_device *device);
 struct engine_traffic engine_traffic(const struct step_request *request,
                                      const struct engine_device *device);
+
+// What runs attention in bf16 (train/cuda/attention.cu), also beside fp8 products: cuDNN, backward
+// in parts where documents are long, or our own kernels, where cuDNN has no plan or no room.
+enum engine_kernel { ENGINE_CUDNN, ENGINE_CUDNN_IN_PARTS, ENGINE_BUILT_IN };
+struct engine_attention {
+    enum engine_kernel forward, backward;
+    double workspace; // bytes, for the backward pass (base/attention_workspace.h)
+};
+
+// For other stacks as if cuDNN did it all, without a workspace. device_bytes may be NAN.
+struct engine_attention engine_attention(const struct step_request *request, double device_bytes,
+                                         bool is_hopper);

@@ -27,7 +27,6 @@
 
 #include "core/step/memory.h"
 
-#include "base/attention_workspace.h"
 #include "core/step/engine.h"
 #include "core/step/moe.h"
 #include "core/step/shared_base.h"
@@ -404,30 +403,6 @@ static double fragmented(const struct memory *memory, const struct step_request 
     return gathers ? fmax(lost, lost_gathering * dynamic_bytes(memory->parts)) : lost;
 }
 
-// What our engine reserves for the backward pass of attention (base/attention_workspace.h), where
-// it runs in bf16, as it does beside fp8 products too. 0 for other stacks, and where cuDNN has no
-// plan.
-static double backward_workspace(const struct step_request *r, const struct memory_device *device)
-{
-    const struct model *model = r->model;
-    double tensor = (double)r->layout->tensor;
-    struct attention_shape shape = {
-        .tokens = (int64_t)ceil(r->batch.tokens / (double)r->layout->context),
-        .longest = (int64_t)ceil(r->batch.width),
-        .heads = (int64_t)fmax(1, (double)model->heads / tensor),
-        .kv_heads = (int64_t)fmax(1, (double)model->kv_heads / tensor),
-        .head_size = model->head_size,
-        .any_order = r->recipe->nondeterministic,
-    };
-    bool is_bf16 = r->recipe->precision == RECIPE_BF16 || recipe_is_small(r->recipe);
-    int64_t window = model_full_attention_layers(model) > 0 ? 0 : model->sliding_window;
-    if (!r->stack->attention_workspace || !is_bf16 || !isfinite(device->bytes) ||
-        model_caps_scores(model) || !attention_has_plan(window, shape.longest, shape.head_size))
-        return 0;
-    return (double)attention_room(&shape,
-                                  attention_room_most((int64_t)device->bytes, device->is_hopper));
-}
-
 struct memory_device memory_device(const struct gpu *gpu, bool varied_widths)
 {
     const char *capability = gpu ? gpu->compute_capability : NULL;
@@ -479,7 +454,8 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
         take_framework(out, step, request);
     out->allocated_bytes = sum(parts);
     parts[MEMORY_SLACK] = engine ? 0 : slack(parts, step, request, varied);
-    double context = request->stack->context_bytes + backward_workspace(request, device) +
+    double context = request->stack->context_bytes +
+                     engine_attention(request, device->bytes, device->is_hopper).workspace +
                      (layout_gpus(request->layout) > 1 ? communicator_bytes : 0);
     double room = device->bytes - context - out->allocated_bytes;
     double lost = engine ? 0 : fragmented(out, request, varied);

@@ -434,15 +434,13 @@ static void add_attention(struct build *b)
                              .launches = eager ? 6 : 3,
                              .kept_bytes = kept,
                              .masked = masked });
-    add(b,
-        (struct step_op){ .name = "attention",
-                          .phase = STEP_BACKWARD,
-                          .kind = STEP_ATTENTION,
-                          .flops = 2.5 * flops,
-                          .bytes = 2 * moved,
-                          .launches = eager ? 9 : 4,
-                          .masked = masked,
-                          .ordered = r->stack->exact_gradients && !r->recipe->nondeterministic });
+    add(b, (struct step_op){ .name = "attention",
+                             .phase = STEP_BACKWARD,
+                             .kind = STEP_ATTENTION,
+                             .flops = 2.5 * flops,
+                             .bytes = 2 * moved,
+                             .launches = eager ? 9 : 4,
+                             .masked = masked });
 }
 
 // What belongs to routed experts beside their products: activation, router, dispatch, combine.

@@ -126,7 +126,6 @@ struct step_op {
     double weighs;               // tensors of weights that it reads, which ZeRO-3 fetches for it
     bool small;                  // runs on the 8- or 4-bit units
     bool masked;                 // attention over the whole matrix of scores, half of it masked
-    bool ordered;                // sums of attention's backward pass in one order: the same bits
     double length;               // of what attends to itself; 0: as the batch has it
     bool of_images;              // of their encoder and projector, or attention to them
     bool adapter;                // of LoRA: a reference without adapters leaves it out

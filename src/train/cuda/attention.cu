@@ -12,10 +12,10 @@
 //     group 2                         │ 900 │ 1000 │                              length 1024
 //     group 3                         │ 3000 │                                    length 4096
 //
-// A group has as many documents as the workspace has room for, or some heads of one document. ∅ is
-// an empty document that fills a plan up. A micro-batch without a plan, or without room for one, is
-// left to the built-in kernels, which write the same lse; and so is a layer that has a window
-// shorter than the longest document, or soft caps.
+// A group has as many documents as the workspace has room for, or some heads of one document, or
+// the parts of one that is cut. ∅ is an empty document that fills a plan up. A micro-batch without
+// a plan, or without room for one, is left to the built-in kernels, which write the same lse; and
+// so is a layer that has a window shorter than the longest document, or soft caps.
 
 #include "train/cuda/cuda.h"
 
@@ -41,7 +41,8 @@ enum {
 // only there for its offset.
 struct group {
     int64_t first, documents, length;
-    int64_t kv_heads; // at once
+    int64_t kv_heads;                  // at once
+    enum { EITHER, WHOLE, PARTS } use; // a document that is cut: forward whole, backward in parts
 };
 
 struct plan {
@@ -162,16 +163,42 @@ static bool close_group(struct cuda_attention *own, const struct attention *a, s
     return true;
 }
 
+// A document that is too long for the workspace has groups of its own.
+static bool cut_document(struct cuda_attention *own, const struct attention *a, struct span span,
+                         int64_t part, int64_t heads)
+{
+    int64_t parts = (span.size + part - 1) / part;
+    struct group whole = { own->entry_count, 1, attention_length(span.size), a->kv_heads,
+                           group::WHOLE };
+    if (!add_entry(own, span) || !close_group(own, a, whole))
+        return false;
+    struct group group = { own->entry_count, parts, part, heads, group::PARTS };
+    for (int64_t at = 0; at < span.size; at += part) {
+        int64_t left = span.size - at;
+        struct span each = { (int32_t)(span.start + at), (int32_t)(left < part ? left : part) };
+        if (!add_entry(own, each))
+            return false;
+    }
+    return close_group(own, a, group);
+}
+
 // The documents of one class in groups of equal size, so that a class needs one plan.
 static bool group_class(struct cuda_attention *own, const struct attention *a, int64_t length)
 {
     struct attention_shape shape = shape_of(a);
-    int64_t heads = attention_heads(&shape, length, own->room);
+    int64_t part = attention_part(&shape, length, own->room);
+    int64_t heads = part ? attention_heads(&shape, length, part, own->room) : 0;
     int64_t each = attention_document_bytes(&shape, heads, length);
     struct group group = { own->entry_count, attention_power_of_two(2 * a->tokens / length), length,
-                           heads };
+                           heads, group::EITHER };
     if (!heads)
         return false;
+    for (int64_t i = 0; i < a->span_count && part < length; i++)
+        if (attention_length(a->host_spans[i].size) == length &&
+            !cut_document(own, a, a->host_spans[i], part, heads))
+            return false;
+    if (part < length)
+        return true;
     while (group.documents > 1 && group.documents * each > own->room - ATTENTION_SLACK)
         group.documents /= 2;
     for (int64_t i = 0; i < a->span_count; i++) {
@@ -192,7 +219,7 @@ static bool group_class(struct cuda_attention *own, const struct attention *a, i
 static void group_documents(struct cuda_attention *own, const struct attention *a)
 {
     struct group everything = { 0, attention_power_of_two(a->span_count),
-                                attention_length(a->longest), a->kv_heads };
+                                attention_length(a->longest), a->kv_heads, group::EITHER };
     own->group_count = 0, own->entry_count = 0;
     for (int64_t i = 0; i < a->span_count; i++)
         if (!add_entry(own, a->host_spans[i]))
@@ -296,15 +323,18 @@ struct pass {
     struct tensor dq, dk, dv, dout, out, lse, q, k, v;
 };
 
+// Of a document that is cut, a pair of parts.
 static struct cudnn_shape shape_of(const struct attention *a, const struct pass *t,
                                    const struct group *group)
 {
     int64_t heads = a->heads / a->kv_heads * group->kv_heads;
-    struct cudnn_shape s = { group->documents, group->length,  heads,
-                             group->kv_heads,  a->head_size,   t->q.stride,
-                             t->k.stride,      t->v.stride,    t->out.stride,
-                             t->lse.stride,    t->dout.stride, t->dq.stride,
-                             t->dk.stride,     t->dv.stride,   t->dq.at && a->any_order };
+    int64_t documents = group->use == group::PARTS ? 1 : group->documents;
+    struct cudnn_shape s = {
+        documents,      group->length, heads,        group->kv_heads, a->head_size,
+        t->q.stride,    t->k.stride,   t->v.stride,  t->out.stride,   t->lse.stride,
+        t->dout.stride, t->dq.stride,  t->dk.stride, t->dv.stride,    t->dq.at && a->any_order,
+        false
+    };
     return s;
 }
 
@@ -343,38 +373,127 @@ static bool locate(struct cuda *cuda, const struct layout *at, const int64_t **o
     return offsets != NULL;
 }
 
+// Queries from the entry `first` on, keys from the entry `key` on.
 static bool pointers_of(struct cuda *cuda, const struct layout *at, const struct pass *t,
-                        int64_t first, float scale, struct cudnn_pointers *p)
+                        int64_t first, int64_t key, float scale, struct cudnn_pointers *p)
 {
     memset(p, 0, sizeof *p);
     p->q = t->q.at, p->k = t->k.at, p->v = t->v.at, p->out = t->out.at, p->lse = (float *)t->lse.at;
     p->dout = t->dout.at, p->dq = t->dq.at, p->dk = t->dk.at, p->dv = t->dv.at;
-    p->sizes = at->sizes + first;
+    p->sizes = at->sizes + first, p->key_sizes = at->sizes + key;
     p->scale = scale;
     return locate(cuda, at, &p->q_offsets, t->q, first) &&
-           locate(cuda, at, &p->k_offsets, t->k, first) &&
-           locate(cuda, at, &p->v_offsets, t->v, first) &&
+           locate(cuda, at, &p->k_offsets, t->k, key) &&
+           locate(cuda, at, &p->v_offsets, t->v, key) &&
            locate(cuda, at, &p->out_offsets, t->out, first) &&
            locate(cuda, at, &p->lse_offsets, t->lse, first) &&
            locate(cuda, at, &p->dout_offsets, t->dout, first) &&
            locate(cuda, at, &p->dq_offsets, t->dq, first) &&
-           locate(cuda, at, &p->dk_offsets, t->dk, first) &&
-           locate(cuda, at, &p->dv_offsets, t->dv, first);
+           locate(cuda, at, &p->dk_offsets, t->dk, key) &&
+           locate(cuda, at, &p->dv_offsets, t->dv, key);
 }
+
+// One run of a plan: of the queries from the entry `first` on with the keys from `key` on.
+static bool run_plan(struct cuda *cuda, const struct attention *a, const struct layout *at,
+                     const struct pass *t, int64_t first, int64_t key, struct cudnn_plan *plan)
+{
+    struct cuda_attention *own = cuda->attention;
+    struct cudnn_pointers pointers;
+    if (!pointers_of(cuda, at, t, first, key, scale_of(a), &pointers))
+        return false;
+    if (cudnn_run(own->cudnn, plan, cuda->stream, &pointers, at->room, own->note))
+        return true;
+    forget(own, plan);
+    return false;
+}
+
+// --- documents that are cut ----------------------------------------------------
+
+enum { VECTOR = 8, ADD_THREADS = 256 };
+
+// sums += values; the last of them is replaced by the sum.
+static __global__ void add_values(__nv_bfloat16 *values, int64_t stride, float *sums, int64_t rows,
+                                  int64_t columns, bool is_first, bool is_last)
+{
+    int64_t across = columns / VECTOR, i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= rows * across)
+        return;
+    uint4 *at = (uint4 *)(values + i / across * stride + i % across * VECTOR), pack = *at;
+    float4 *sum = (float4 *)(sums + i * VECTOR), x[2] = {};
+    for (int j = 0; j < 2 && !is_first; j++)
+        x[j] = sum[j];
+    __nv_bfloat16 *each = (__nv_bfloat16 *)&pack;
+    float *total = (float *)x;
+    for (int j = 0; j < VECTOR; j++)
+        total[j] += __bfloat162float(each[j]);
+    for (int j = 0; j < 2 && !is_last; j++)
+        sum[j] = x[j];
+    for (int j = 0; j < VECTOR && is_last; j++)
+        each[j] = __float2bfloat16_rn(total[j]);
+    if (is_last)
+        *at = pack;
+}
+
+// What a pair of parts gave for the rows of `entry`, of so many heads. The sums of the document are
+// dense.
+static void add_part(struct cuda *cuda, const struct attention *a, struct tensor gradient,
+                     float *sums, const struct group *group, int64_t entry, int64_t heads,
+                     bool is_first, bool is_last)
+{
+    const struct span *part = &cuda->attention->entries[group->first + entry];
+    int64_t columns = heads * a->head_size, count = part->size * columns / VECTOR;
+    add_values<<<(unsigned)((count + ADD_THREADS - 1) / ADD_THREADS), ADD_THREADS, 0,
+                 cuda->stream>>>((__nv_bfloat16 *)gradient.at + part->start * gradient.stride,
+                                 gradient.stride, sums + entry * group->length * columns,
+                                 part->size, columns, is_first, is_last);
+    cuda_launched(cuda, "attention: sums of a long document");
+}
+
+// Each part of the queries with each part of the keys that is not behind it, in a fixed order. The
+// sums lie behind what both plans need.
+static bool run_cut(struct cuda *cuda, const struct attention *a, const struct layout *at,
+                    const struct pass *t, const struct group *group, struct cudnn_plan *plan)
+{
+    struct cuda_attention *own = cuda->attention;
+    struct cudnn_shape unmasked = shape_of(a, t, group);
+    struct attention_shape shape = shape_of(a);
+    int64_t parts = group->documents, length = parts * group->length;
+    int64_t shared = group->kv_heads, heads = a->heads / a->kv_heads * shared;
+    unmasked.sees_all = true;
+    struct cudnn_plan *pairs = plan_for(own, &unmasked);
+    int64_t one = cudnn_plan_bytes(plan), other = pairs ? cudnn_plan_bytes(pairs) : 0;
+    int64_t used = one > other ? one : other;
+    if (!pairs || used + attention_sums_bytes(&shape, shared, length) > own->room)
+        return false;
+    float *dq = (float *)(at->room + used), *dk = dq + length * heads * a->head_size;
+    float *dv = dk + length * shared * a->head_size;
+    for (int64_t head = 0; head < a->kv_heads; head += shared) {
+        struct pass some = heads_from(a, t, head);
+        for (int64_t i = 0; i < parts * parts; i++) {
+            int64_t q = i / parts, k = i % parts, first = group->first;
+            if (k > q)
+                continue;
+            if (!run_plan(cuda, a, at, &some, first + q, first + k, q == k ? plan : pairs))
+                return false;
+            add_part(cuda, a, some.dq, dq, group, q, heads, k == 0, k == q);
+            add_part(cuda, a, some.dk, dk, group, k, shared, k == q, q == parts - 1);
+            add_part(cuda, a, some.dv, dv, group, k, shared, k == q, q == parts - 1);
+        }
+    }
+    return true;
+}
+
+// --- a pass by cuDNN -----------------------------------------------------------
 
 static bool run_group(struct cuda *cuda, const struct attention *a, const struct layout *at,
                       const struct pass *t, const struct group *group, struct cudnn_plan *plan)
 {
-    struct cuda_attention *own = cuda->attention;
+    if (group->use == group::PARTS)
+        return run_cut(cuda, a, at, t, group, plan);
     for (int64_t head = 0; head < a->kv_heads; head += group->kv_heads) {
-        struct cudnn_pointers pointers;
-        struct pass part = heads_from(a, t, head);
-        if (!pointers_of(cuda, at, &part, group->first, scale_of(a), &pointers))
+        struct pass some = heads_from(a, t, head);
+        if (!run_plan(cuda, a, at, &some, group->first, group->first, plan))
             return false;
-        if (!cudnn_run(own->cudnn, plan, cuda->stream, &pointers, at->room, own->note)) {
-            forget(own, plan);
-            return false;
-        }
     }
     return true;
 }
@@ -385,13 +504,14 @@ static bool run_with_cudnn(struct cuda *cuda, const struct attention *a, const s
 {
     struct cuda_attention *own = cuda->attention;
     struct cudnn_plan *plans[MOST_GROUPS];
+    int others = t->dq.at ? group::WHOLE : group::PARTS; // of the other pass
     for (int i = first; i < last; i++) {
         struct cudnn_shape shape = shape_of(a, t, &own->groups[i]);
-        if (!(plans[i] = plan_for(own, &shape)))
+        if (own->groups[i].use != others && !(plans[i] = plan_for(own, &shape)))
             return false;
     }
     for (int i = first; i < last; i++)
-        if (!run_group(cuda, a, at, t, &own->groups[i], plans[i]))
+        if (own->groups[i].use != others && !run_group(cuda, a, at, t, &own->groups[i], plans[i]))
             return false;
     return first < last;
 }

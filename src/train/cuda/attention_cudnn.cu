@@ -338,7 +338,7 @@ static descriptor choose(struct graph *g, descriptor scores, descriptor lowest, 
     return y;
 }
 
-// Scores outside of a document, and those of keys after the query, become the lowest number.
+// Scores outside of a document, and those of keys behind the query, become the lowest number.
 static descriptor masked(struct graph *g, descriptor scores, descriptor queries, descriptor keys)
 {
     descriptor lowest = value(g, LOWEST, "lowest");
@@ -348,6 +348,8 @@ static descriptor masked(struct graph *g, descriptor scores, descriptor queries,
     descriptor in_col = compare(g, CUDNN_POINTWISE_CMP_LT, col, keys, "column < keys");
     descriptor in = compare(g, CUDNN_POINTWISE_LOGICAL_AND, in_row, in_col, "inside");
     scores = choose(g, scores, lowest, in, "padding mask");
+    if (g->shape.sees_all)
+        return scores;
     row = index_of(g, scores, 2, CUDNN_DATA_FLOAT, "row index of the causal mask");
     col = index_of(g, scores, 3, CUDNN_DATA_FLOAT, "column index of the causal mask");
     in = compare(g, CUDNN_POINTWISE_CMP_GE, row, col, "row >= column");
@@ -609,7 +611,7 @@ static void fill(struct pack *pack, const struct cudnn_plan *plan, const struct 
     put_rows(pack, V, p->v, p->v_offsets);
     put_rows(pack, OUT, p->out, p->out_offsets);
     put_rows(pack, LSE, p->lse, p->lse_offsets);
-    put(pack, QUERIES, p->sizes), put(pack, KEYS, p->sizes);
+    put(pack, QUERIES, p->sizes), put(pack, KEYS, p->key_sizes);
     put(pack, SCALE, &p->scale), put(pack, LOWEST, &plan->lowest);
     if (!plan->backward)
         return;

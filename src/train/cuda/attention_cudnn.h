@@ -30,6 +30,7 @@ struct cudnn_shape {
     int64_t q_stride, k_stride, v_stride, out_stride, lse_stride;
     int64_t dout_stride, dq_stride, dk_stride, dv_stride; // 0: forward pass
     int64_t any_order;                                    // 1: of sums in the backward pass
+    int64_t sees_all; // 1: no causal mask, every query sees every key
 };
 
 // Offsets of documents are in elements, documents + 1 of them, one array per row stride.
@@ -39,8 +40,8 @@ struct cudnn_pointers {
     float *lse;
     const void *dout;
     void *dq, *dk, *dv;
-    const int32_t *sizes; // of the documents, in tokens
-    float scale;          // of the scores
+    const int32_t *sizes, *key_sizes; // of the documents, in tokens
+    float scale;                      // of the scores
     const int64_t *q_offsets, *k_offsets, *v_offsets, *out_offsets, *lse_offsets;
     const int64_t *dout_offsets, *dq_offsets, *dk_offsets, *dv_offsets;
 };

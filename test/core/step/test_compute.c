@@ -63,6 +63,52 @@ TEST(compute_pays_for_fp32_adapters)
     CHECK_NEAR(bf16 / knowledge_estimate(&setup).tokens_per_s, 12066.0 / 8939, 0.05);
 }
 
+TEST(compute_of_our_engine_is_near_its_steps_at_every_length_of_rows)
+{
+    // 8B on one H200, random weights: tokens/s by bench/gpu/ratios.py, before any fit. Beyond
+    // 32,768 tokens the backward pass of attention runs in parts; by the engine's own kernels
+    // 131,072 took 1,720.
+    static const struct {
+        int method;
+        double width, rows;
+        int checkpointing;
+        double tokens_per_s;
+    } measured[] = {
+        { RECIPE_LORA, 4096, 4, RECIPE_KEEP_ALL, 16987 },
+        { RECIPE_LORA, 8192, 2, RECIPE_KEEP_ALL, 14755 },
+        { RECIPE_LORA, 16384, 1, RECIPE_KEEP_ALL, 11935 },
+        { RECIPE_QLORA, 131072, 1, RECIPE_PROJECTIONS, 2848 },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        struct setup setup =
+            knowledge_setup(&k, "llama-3.1-8b", "native", measured[i].rows, measured[i].width);
+        setup.recipe.method = measured[i].method;
+        setup.recipe.checkpointing = measured[i].checkpointing;
+        CHECK_NEAR(knowledge_estimate(&setup).tokens_per_s, measured[i].tokens_per_s, 0.08);
+    }
+}
+
+TEST(compute_of_our_engines_own_attention_is_slower_than_cudnns)
+{
+    // Where cuDNN's workspace is not known to fit, as on Ampere; and with soft caps, as Gemma 2
+    // has.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "native", 1, 16384);
+    struct setup other = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 16384);
+    double hopper = knowledge_estimate(&setup).timing.attention_seconds /
+                    knowledge_estimate(&other).timing.attention_seconds;
+    CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "a100-sxm-80gb"));
+    other.gpu = setup.gpu;
+    double ampere = knowledge_estimate(&setup).timing.attention_seconds /
+                    knowledge_estimate(&other).timing.attention_seconds;
+    CHECK(hopper < 1.2 && ampere > 1.25 && ampere < 1.5);
+    setup = knowledge_setup(&k, "gemma-2-9b", "native", 1, 4096);
+    double capped = knowledge_estimate(&setup).timing.attention_seconds;
+    setup = knowledge_setup(&k, "gemma-2-9b", "llmq", 1, 4096);
+    CHECK(capped > 2 * knowledge_estimate(&setup).timing.attention_seconds);
+}
+
 TEST(compute_charges_the_bubble_of_a_pipeline)
 {
     struct knowledge k = knowledge_open();
