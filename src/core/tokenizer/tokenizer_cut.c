@@ -31,10 +31,17 @@ struct made {
     uint32_t rank; // the highest of the merges that make it; 0 if tokens are made of characters
 };
 
+// In which ways tokens with half a character may join a character of three bytes to the next one:
+// bit 3 (i − 1) + k − 1 by its last i bytes and k bytes of the other, and the same before it.
+struct joints {
+    uint8_t after, before;
+};
+
 struct cuts {
     uint64_t pairs[1 << 14];  // bits, by hash
     uint64_t partial[256][4]; // bit b of a: a token with half a character has byte b after byte a
     uint32_t (*halves)[256];  // the lowest rank of these tokens
+    struct joints *joints;    // by code, of characters of three bytes
     struct made *made;        // by code
     bool reads_spaces;        // as the mark
 };
@@ -82,8 +89,57 @@ static bool is_partial(const struct cuts *cuts, char left, char right)
     return cuts->partial[a][b >> 6] >> (b & 63) & 1;
 }
 
+// The ways by what decides them: the last i bytes before a border, the first k behind it.
+struct joints_by {
+    uint8_t last[64], last_two[1 << 12], whole_before[CODES]; // continuing bytes by six bits each
+    uint8_t lead[16], lead_two[1 << 10], whole_after[CODES];  // leads of three bytes by four bits
+};
+
+static uint32_t six_bits(const char *at, size_t size)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < size; i++)
+        bits = bits << 6 | ((unsigned char)at[i] & 63);
+    return bits;
+}
+
+// A token with half a character has `left` bytes of the character before the border, `right` of the
+// one behind it.
+static void note_joint(struct joints_by *by, const char *border, size_t left, size_t right)
+{
+    const char *from = border - left;
+    unsigned char before = (unsigned char)*from, after = (unsigned char)*border;
+    if (left > 3 || right > 3 || (left == 3 && right == 3))
+        return;
+    uint8_t way = (uint8_t)(1 << (3 * (left - 1) + right - 1));
+    if (left == 3 && before >= 0xE0 && before < 0xF0)
+        by->whole_before[six_bits(from, 3) & 0xFFFF] |= way;
+    if (left == 2 && continues(*from))
+        by->last_two[six_bits(from, 2)] |= way;
+    if (left == 1 && continues(*from))
+        by->last[six_bits(from, 1)] |= way;
+    if (after < 0xE0 || after >= 0xF0)
+        return;
+    if (right == 3)
+        by->whole_after[six_bits(border, 3) & 0xFFFF] |= way;
+    if (right == 2)
+        by->lead_two[six_bits(border, 2) & 0x3FF] |= way;
+    if (right == 1)
+        by->lead[after & 15] |= way;
+}
+
+static void set_joints(struct cuts *cuts, const struct joints_by *by)
+{
+    for (uint32_t code = 0; code < CODES; code++) {
+        cuts->joints[code].after =
+            by->whole_before[code] | by->last_two[code & 0xFFF] | by->last[code & 63];
+        cuts->joints[code].before =
+            by->whole_after[code] | by->lead_two[code >> 6] | by->lead[code >> 12];
+    }
+}
+
 // rank: the lowest of the merges that make the token.
-static void add_token(struct cuts *cuts, struct text token, uint32_t rank)
+static void add_token(struct cuts *cuts, struct text token, uint32_t rank, struct joints_by *joints)
 {
     for (size_t at = 1; at < token.size; at++) {
         if (continues(token.at[at]))
@@ -98,12 +154,12 @@ static void add_token(struct cuts *cuts, struct text token, uint32_t rank)
         if (!partial)
             continue;
         cuts->partial[a][b >> 6] |= UINT64_C(1) << (b & 63);
+        note_joint(joints, token.at + at, left, right);
         cuts->halves[a][b] = rank < cuts->halves[a][b] ? rank : cuts->halves[a][b];
     }
 }
 
-// Whether a token may have half of one of the two characters next to the other or its half.
-static bool joins_partly(const struct cuts *cuts, struct text left, struct text right)
+static bool joins_anyhow(const struct cuts *cuts, struct text left, struct text right)
 {
     for (size_t i = 1; i <= left.size; i++)
         for (size_t k = 1; k <= right.size; k++)
@@ -137,6 +193,29 @@ static inline struct character character_at(const char *at, const char *end)
     return (struct character){ 0 };
 }
 
+static inline uint32_t code_of_three(struct character c)
+{
+    return (c.bytes >> 4 & 0xF000) | (c.bytes >> 2 & 0xFC0) | (c.bytes & 0x3F);
+}
+
+// Whether a token may have half of one of two characters next to the other or its half. Of
+// characters of three bytes only the ways are tried that are known of both.
+static inline bool joins_partly(const struct cuts *cuts, struct character left,
+                                struct character right, const char *border)
+{
+    if (left.size != 3 || right.size != 3)
+        return joins_anyhow(cuts, (struct text){ border - left.size, left.size },
+                            (struct text){ border, right.size });
+    unsigned ways =
+        cuts->joints[code_of_three(left)].after & cuts->joints[code_of_three(right)].before;
+    for (; ways; ways &= ways - 1) {
+        int way = __builtin_ctz(ways), before = way / 3 + 1, after = way % 3 + 1;
+        if (has_pair(cuts, left.bytes & ((1u << 8 * before) - 1), right.bytes >> 8 * (3 - after)))
+            return true;
+    }
+    return false;
+}
+
 // The same as tokens have it: a space may stand for the mark.
 static inline struct character symbol_at(const struct cuts *cuts, const char *at, const char *end)
 {
@@ -156,9 +235,7 @@ const char *tokenizer_cut(const struct cuts *cuts, const char *at, const char *e
         if (!left.size || !right.size || (left.bytes | right.bytes) < 0x80 ||
             has_pair(cuts, left.bytes, right.bytes))
             continue;
-        if (!is_partial(cuts, at[-1], *at) ||
-            !joins_partly(cuts, (struct text){ at - left.size, left.size },
-                          (struct text){ at, right.size }))
+        if (!is_partial(cuts, at[-1], *at) || !joins_partly(cuts, left, right, at))
             return at;
     }
     return end;
@@ -176,8 +253,7 @@ size_t tokenizer_cut_all(const struct cuts *cuts, const char *at, const char *en
         bool cut = (left.size && right.size) & ((left.bytes | right.bytes) >= 0x80) &
                    !has_pair(cuts, left.bytes, right.bytes);
         if (cut & is_partial(cuts, at[-1], *at))
-            cut = !joins_partly(cuts, (struct text){ at - left.size, left.size },
-                                (struct text){ at, right.size });
+            cut = !joins_partly(cuts, left, right, at);
         ends[count] = (uint32_t)(at - start);
         count += cut;
     }
@@ -306,8 +382,11 @@ void tokenizer_choose_cuts(struct tokenizer *t, struct arena *arena)
         ranks[t->merges.wholes[rank]] = rank;
     cuts->halves = arena_alloc(arena, 256 * sizeof *cuts->halves);
     memset(cuts->halves, 0xFF, 256 * sizeof *cuts->halves);
+    struct joints_by *joints = ARENA_NEW(&scratch, struct joints_by, 1);
     for (int32_t id = 0; id < size; id++)
-        add_token(cuts, t->vocabulary.tokens[id], ranks[id]);
+        add_token(cuts, t->vocabulary.tokens[id], ranks[id], joints);
+    cuts->joints = ARENA_NEW(arena, struct joints, CODES);
+    set_joints(cuts, joints);
     cuts->made = ARENA_NEW(arena, struct made, CODES);
     find_made(t, cuts);
     for (int32_t id = 0; t->byte_level && id < size; id++)

@@ -3,7 +3,8 @@
 //
 // A scanner finds the end of the word at `at` exactly as its regular expression would;
 // test/core/tokenizer/test_tokenizer.c compares them with the patterns. ASCII is classified by a
-// table, eight bytes at once; the rest by Unicode class.
+// table, eight bytes at once; the rest by Unicode class. Long because scanners are fast only if what
+// they share is compiled into each of them.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
@@ -102,6 +103,35 @@ static inline bool is_east_asian(uint32_t code)
     return (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0x3040 && code <= 0x30FF);
 }
 
+// How many of 16 characters of three bytes are east Asian before the first that is not; of the
+// Chinese ones those up to U+9F7F. The loop has no branches and becomes vectors.
+static inline size_t count_east_asian(const char *at)
+{
+    const unsigned char *s = (const unsigned char *)at;
+    uint8_t stops[16];
+    uint64_t halves[2];
+    for (int i = 0; i < 16; i++) {
+        uint8_t a = s[3 * i], b = s[3 * i + 1], c = s[3 * i + 2];
+        bool kana = (a == 0xE3) & (b >= 0x81) & (b <= 0x83);
+        bool chinese =
+            ((a > 0xE4) | ((a == 0xE4) & (b >= 0xB8))) & ((a < 0xE9) | ((a == 0xE9) & (b <= 0xBD)));
+        bool whole = ((b & 0xC0) == 0x80) & ((c & 0xC0) == 0x80);
+        stops[i] = (uint8_t)(((kana | chinese) & whole) - 1);
+    }
+    memcpy(halves, stops, 16);
+    return halves[0]   ? (size_t)__builtin_ctzll(halves[0]) >> 3
+           : halves[1] ? 8 + ((size_t)__builtin_ctzll(halves[1]) >> 3)
+                       : 16;
+}
+
+// Skips such characters, as far as 48 bytes are left.
+static inline const char *skip_east_asian(const char *at, const char *end)
+{
+    for (size_t count = 16; count == 16 && end - at >= 48; at += 3 * count)
+        count = count_east_asian(at);
+    return at;
+}
+
 // Skips characters of the categories: east Asian ones, too, or not. Most have two or three bytes.
 static inline __attribute__((always_inline)) const char *skip_characters(const char *at,
                                                                          const char *end,
@@ -125,8 +155,11 @@ static inline __attribute__((always_inline)) const char *skip_characters(const c
             code = (bytes & 31) << 6 | (bytes >> 8 & 63);
             next += code >= 0x80 ? 2 : 0;
         }
-        if (next == at) // near the end, ASCII, four bytes, or no character
-            code = unicode_next(&next, end);
+        if (next == at) {           // near the end, ASCII, four bytes, or no character
+            const char *after = at; // a copy, so that the others stay in registers
+            code = unicode_next(&after, end);
+            next = after;
+        }
         if (!unicode_is(code, categories) || (!east_asian && is_east_asian(code)))
             break;
         at = next;
@@ -405,7 +438,8 @@ static __attribute__((noinline)) const char *word_deepseek(const char *at, const
     const char *next = at;
     uint32_t code = unicode_next(&next, end);
     if (is_east_asian(code)) {
-        for (at = next; at < end && is_east_asian(unicode_next(&next, end));)
+        at = next = skip_east_asian(next, end);
+        for (; at < end && is_east_asian(unicode_next(&next, end));)
             at = next;
         return at;
     }
