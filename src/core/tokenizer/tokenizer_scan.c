@@ -3,8 +3,9 @@
 //
 // A scanner finds the end of the word at `at` exactly as its regular expression would;
 // test/core/tokenizer/test_tokenizer.c compares them with the patterns. ASCII is classified by a
-// table, eight bytes at once; the rest by Unicode class. Long because scanners are fast only if what
-// they share is compiled into each of them.
+// table, eight bytes at once; the rest by Unicode class.
+//
+// Long because scanners are fast only if what they share is compiled into each of them.
 
 #include "core/tokenizer/tokenizer_internal.h"
 
