@@ -369,10 +369,10 @@ static int64_t count_alone(const struct tokenizer *t, struct tokenizer_cache *ca
     return (int64_t)cache->symbols.count;
 }
 
-static bool is_token(const struct tokenizer *t, const struct word_key *key)
+static bool is_token(const struct tokenizer *t, const struct waiting *word)
 {
-    return t->ignores_merges && !is_part(key) &&
-           tokenizer_vocabulary_find(&t->vocabulary, word_of(key)) >= 0;
+    return word->may_be_token &&
+           tokenizer_vocabulary_find(&t->vocabulary, word_of(&word->key)) >= 0;
 }
 
 // Counts a word that is met again before its tokens are known. If another thread has not counted it
@@ -395,7 +395,7 @@ void tokenizer_count_waiting(const struct tokenizer *t, struct tokenizer_cache *
     for (struct waiting *word = cache->waiting; word < end; word++) {
         if (word->again)
             continue;
-        if (is_token(t, &word->key)) {
+        if (is_token(t, word)) {
             settle(cache, word, 1);
             continue;
         }
@@ -412,12 +412,12 @@ void tokenizer_count_waiting(const struct tokenizer *t, struct tokenizer_cache *
 }
 
 static void let_wait(const struct tokenizer *t, struct tokenizer_cache *cache,
-                     const struct word_key *key, bool again, int64_t *total)
+                     const struct word_key *key, bool again, bool may_be_token, int64_t *total)
 {
     if (cache->waiting_count == WAITING_WORDS)
         tokenizer_count_waiting(t, cache);
     struct waiting *word = &cache->waiting[cache->waiting_count++];
-    *word = (struct waiting){ .key = *key, .total = total, .again = again };
+    *word = (struct waiting){ *key, total, again, may_be_token, { 0 } };
     struct text text = word_of(key);
     memcpy(word->bytes, text.at, text.size);
     word->key.at = word->bytes;
@@ -451,10 +451,10 @@ static void count_new(const struct tokenizer *t, struct tokenizer_cache *cache,
     struct text word = word_of(key);
     bool waits = t->model == MODEL_BPE && t->merges.count && word.size <= LONG_BYTES;
     if (waits) {
-        if (t->ignores_merges)
-            tokenizer_vocabulary_fetch(&t->vocabulary, word);
+        bool may = t->ignores_merges && !is_part(key) &&
+                   tokenizer_vocabulary_may_have(&t->vocabulary, word);
         keep(cache, key, WAITS);
-        let_wait(t, cache, key, false, total);
+        let_wait(t, cache, key, false, may, total);
         return;
     }
     if (word.size > LONG_BYTES) {
@@ -479,7 +479,7 @@ static void count_batch(const struct tokenizer *t, struct tokenizer_cache *cache
         if (known < 0)
             count_new(t, cache, &keys[i], total);
         else if (known == WAITS)
-            let_wait(t, cache, &keys[i], true, total);
+            let_wait(t, cache, &keys[i], true, false, total);
         else
             sum += known;
     }

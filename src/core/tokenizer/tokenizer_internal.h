@@ -55,6 +55,7 @@ struct vocabulary {
     int32_t count;
     struct vocabulary_slot *slots;
     size_t mask;
+    uint64_t *marks; // bits, by hash, of all tokens; NULL: not made
 };
 
 void tokenizer_vocabulary_init(struct vocabulary *v, struct arena *arena, size_t expected);
@@ -64,6 +65,10 @@ bool tokenizer_vocabulary_add(struct vocabulary *v, struct arena *arena, struct 
 int32_t tokenizer_vocabulary_find(const struct vocabulary *v, struct text token);
 // Prefetches the memory of a find that follows soon.
 void tokenizer_vocabulary_fetch(const struct vocabulary *v, struct text token);
+// Makes the marks, by which most words that are no tokens are told at once.
+void tokenizer_vocabulary_mark(struct vocabulary *v, struct arena *arena);
+// False: no token has the bytes. Otherwise fetches as above. Needs the marks.
+bool tokenizer_vocabulary_may_have(const struct vocabulary *v, struct text token);
 uint64_t tokenizer_hash(const char *at, size_t size);
 
 // --- merges ------------------------------------------------------------------
@@ -378,6 +383,7 @@ struct waiting { // a new word
     struct word_key key;
     int64_t *total; // of its text
     bool again;     // it waits already
+    bool may_be_token;
     char bytes[LONG_BYTES];
 };
 

@@ -541,6 +541,8 @@ enum err tokenizer_finish(struct tokenizer *t, struct arena *arena)
         t->needs_places |= t->split_steps[i].prepend == 1 && (i || t->normal_count);
     tokenizer_choose_scan(t, arena);
     tokenizer_choose_cuts(t, arena);
+    if (t->ignores_merges)
+        tokenizer_vocabulary_mark(&t->vocabulary, arena);
     tokenizer_choose_first(t, arena);
     return OK;
 }
