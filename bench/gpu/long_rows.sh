@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Long rows and the second start on one GPU: attention by variant, 8B LoRA at 32,768 tokens with sums in a fixed and in any order, and
-# the same shape started twice. Needs the build of bench/gpu/check.sh or cross.sh; about 75 s. Leaves $OUT/long_rows.txt and $OUT/long_rows.jsonl.
+# the same shape started twice. Needs the build of bench/gpu/check.sh or cross.sh; about 90 s. Leaves $OUT/long_rows.txt and $OUT/long_rows.jsonl.
 set -u
 cd "$(dirname "$0")/../.."
 out=${OUT:-build/gpu}
@@ -25,6 +25,7 @@ engine "first start" llama-3.1-8b lora bf16 4096 4 4
 ANY_ORDER=1 TUNE=0 engine "32k, any order" llama-3.1-8b lora bf16 32768 1 3
 TUNE=0 engine "32k, fixed order" llama-3.1-8b lora bf16 32768 1 3
 wait
+timeout 30 build/probe_attention cut 2>&1 | tee -a "$text" # documents in parts, against plain loops
 timeout 20 build/probe_attention 1x32768 2>&1 | tee -a "$text"
 timeout 15 build/probe_attention "8B 4x4096" 2>&1 | tee -a "$text"
 engine "second start" llama-3.1-8b lora bf16 4096 4 4

@@ -30,7 +30,7 @@ parity 25 90
 tune 70 100
 rate 30 60
 speed 25 70
-long_rows 100 120
+long_rows 115 140
 all_engine 275 400
 lengths 190 230
 shapes 470 560

@@ -30,7 +30,7 @@ SHAPES = {
                  intermediate_size=128, vocab_size=1000, tie_word_embeddings=True),
 }
 
-# Every other shape is a Llama; the smallest Qwen too, as it was when its figures were published.
+LLAMA = (LlamaConfig, LlamaForCausalLM)  # the smallest Qwen too, as it was when its figures were published
 KINDS = {
     "mistral-7b-v0.3": (MistralConfig, MistralForCausalLM),
     "qwen2.5-7b": (Qwen2Config, Qwen2ForCausalLM),
@@ -41,7 +41,7 @@ KINDS = {
 
 def config_of(shape, **more):
     """With sdpa attention; more changes or adds to it."""
-    kind = KINDS.get(shape, (LlamaConfig,))[0]
+    kind = KINDS.get(shape, LLAMA)[0]
     return kind(**{**SHAPES[shape], "max_position_embeddings": 16384, "rope_theta": 5e5, "rms_norm_eps": 1e-5,
                    "use_cache": False, "attn_implementation": "sdpa", **more})
 
@@ -58,7 +58,7 @@ def make(kind, config, device="cuda"):
 
 def build(shape, lora=True, device="cuda"):
     """The whole model, with adapters of rank 16 on all linears as PEFT makes them, or as it is."""
-    model = make(KINDS.get(shape, (None, LlamaForCausalLM))[1], config_of(shape), device)
+    model = make(KINDS.get(shape, LLAMA)[1], config_of(shape), device)
     if lora:
         from peft import LoraConfig, get_peft_model
 

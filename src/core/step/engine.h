@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine: the bytes that our own engine allocates, to the byte.
+// engine: the bytes that our own engine allocates, to the byte, and what runs its attention.
 //
 // The engine allocates everything once, before the first step (train/blocks.h): nothing comes and
 // goes, so its peak is the sum. This counts the tensors that train/transformer_place.c places; the

@@ -104,35 +104,6 @@ static inline bool is_east_asian(uint32_t code)
     return (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0x3040 && code <= 0x30FF);
 }
 
-// How many of 16 characters of three bytes are east Asian before the first that is not; of the
-// Chinese ones those up to U+9F7F. The loop has no branches and becomes vectors.
-static inline size_t count_east_asian(const char *at)
-{
-    const unsigned char *s = (const unsigned char *)at;
-    uint8_t stops[16];
-    uint64_t halves[2];
-    for (int i = 0; i < 16; i++) {
-        uint8_t a = s[3 * i], b = s[3 * i + 1], c = s[3 * i + 2];
-        bool kana = (a == 0xE3) & (b >= 0x81) & (b <= 0x83);
-        bool chinese =
-            ((a > 0xE4) | ((a == 0xE4) & (b >= 0xB8))) & ((a < 0xE9) | ((a == 0xE9) & (b <= 0xBD)));
-        bool whole = ((b & 0xC0) == 0x80) & ((c & 0xC0) == 0x80);
-        stops[i] = (uint8_t)(((kana | chinese) & whole) - 1);
-    }
-    memcpy(halves, stops, 16);
-    return halves[0]   ? (size_t)__builtin_ctzll(halves[0]) >> 3
-           : halves[1] ? 8 + ((size_t)__builtin_ctzll(halves[1]) >> 3)
-                       : 16;
-}
-
-// Skips such characters, as far as 48 bytes are left.
-static inline const char *skip_east_asian(const char *at, const char *end)
-{
-    for (size_t count = 16; count == 16 && end - at >= 48; at += 3 * count)
-        count = count_east_asian(at);
-    return at;
-}
-
 // Skips characters of the categories: east Asian ones, too, or not. Most have two or three bytes.
 static inline __attribute__((always_inline)) const char *skip_characters(const char *at,
                                                                          const char *end,
@@ -431,6 +402,62 @@ static const char *end_of_ds_space(const char *at, const char *end)
     return end_of_space(at, ends ? stop : end, true);
 }
 
+// How many of 16 characters of three bytes are east Asian letters or marks before the first that is
+// not; of the Chinese ones those up to U+9F7F. The loop has no branches and becomes vectors.
+static inline size_t count_east_asian(const char *at)
+{
+    const unsigned char *s = (const unsigned char *)at;
+    uint8_t stops[16];
+    uint64_t halves[2];
+    for (int i = 0; i < 16; i++) {
+        uint8_t a = s[3 * i], b = s[3 * i + 1], c = s[3 * i + 2];
+        bool kana = (a == 0xE3) & (b >= 0x81) & (b <= 0x83);
+        bool other = ((b == 0x81) & (c == 0x80)) | ((b == 0x83) & (c == 0xBB)) |
+                     ((b == 0x82) & ((c == 0x97) | (c == 0x98) | (c == 0x9B) | (c == 0x9C) |
+                                     (c == 0xA0))); // signs, and codes without a character
+        bool chinese =
+            ((a > 0xE4) | ((a == 0xE4) & (b >= 0xB8))) & ((a < 0xE9) | ((a == 0xE9) & (b <= 0xBD)));
+        bool whole = ((b & 0xC0) == 0x80) & ((c & 0xC0) == 0x80);
+        stops[i] = (uint8_t)((((kana & !other) | chinese) & whole) - 1);
+    }
+    memcpy(halves, stops, 16);
+    return halves[0]   ? (size_t)__builtin_ctzll(halves[0]) >> 3
+           : halves[1] ? 8 + ((size_t)__builtin_ctzll(halves[1]) >> 3)
+                       : 16;
+}
+
+// Skips east Asian characters of the categories.
+static const char *skip_east_asian(const char *at, const char *end, uint32_t categories)
+{
+    if (categories == DS_WORD)
+        for (size_t count = 16; count == 16 && end - at >= 48; at += 3 * count)
+            count = count_east_asian(at);
+    for (const char *next = at; at < end; at = next) {
+        uint32_t code = unicode_next(&next, end);
+        if (!is_east_asian(code) || !unicode_is(code, categories))
+            break;
+    }
+    return at;
+}
+
+// In a run of east Asian characters the last pattern finds letters, after a code without a
+// character if there is one, and signs: the middle dot of kana.
+static const char *word_east_asian(const char *next, const char *end, uint32_t code)
+{
+    if (unicode_is(code, DS_SIGN))
+        return skip_east_asian(next, end, DS_SIGN);
+    const char *stop = skip_east_asian(next, end, DS_WORD);
+    while (stop == next && !unicode_is(code, DS_WORD) && next < end) {
+        const char *here = next; // codes that no letter follows are one word
+        code = unicode_next(&next, end);
+        if (!is_east_asian(code) || unicode_is(code, DS_SIGN) ||
+            skip_east_asian(next, end, DS_WORD) > next)
+            return here;
+        stop = next;
+    }
+    return stop;
+}
+
 // Numbers, \p{N}{1,3}, and runs of east Asian characters are cut out first. Then in each text
 // between them [!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|
 // ?[\p{P}\p{S}]+[\r\n]*|white space. What matches nothing is a word, too.
@@ -438,12 +465,8 @@ static __attribute__((noinline)) const char *word_deepseek(const char *at, const
 {
     const char *next = at;
     uint32_t code = unicode_next(&next, end);
-    if (is_east_asian(code)) {
-        at = next = skip_east_asian(next, end);
-        for (; at < end && is_east_asian(unicode_next(&next, end));)
-            at = next;
-        return at;
-    }
+    if (is_east_asian(code))
+        return word_east_asian(next, end, code);
     if (unicode_is(code, DS_WORD))
         return skip_ds_word(next, end);
     if (unicode_is(code, UNICODE_NUMBER))
@@ -465,7 +488,7 @@ static __attribute__((noinline)) const char *word_deepseek(const char *at, const
     while (next < end) {
         const char *here = next;
         code = unicode_next(&next, end);
-        if (unicode_is(code, DS_WORD | DS_SIGN | UNICODE_NUMBER) ||
+        if (is_east_asian(code) || unicode_is(code, DS_WORD | DS_SIGN | UNICODE_NUMBER) ||
             unicode_class(code) & UNICODE_SPACE || is_at(next, end, DS_WORD))
             return here;
     }

@@ -302,34 +302,96 @@ TEST(an_entry_with_halves_of_two_words_is_no_word)
     }
 }
 
+// Holds a scanner against the pattern it stands for.
+static void check_scan(const struct tokenizer *fast, struct tokenizer_cache *cache,
+                       struct text text)
+{
+    struct tokenizer slow = *fast;
+    slow.scan = SCAN_NONE;
+    struct stretch stretch = { .text = text };
+    const char *at = text.at, *end = at + text.size;
+    struct span words[TOKENIZER_BATCH], *want;
+    size_t wanted = tokenizer_split(&slow, cache, &stretch, false, &want), count = 0;
+    cache->next_number = NULL;
+    while (at < end) {
+        const char *base = at;
+        size_t got = tokenizer_scan(fast, cache, base, &at, end, words, TOKENIZER_BATCH);
+        size_t offset = (size_t)(base - text.at);
+        for (size_t w = 0; w < got && count < wanted; w++, count++)
+            CHECK(words[w].start + offset == want[count].start &&
+                  words[w].end + offset == want[count].end);
+    }
+    CHECK(count == wanted);
+}
+
 TEST(scanners_cut_random_texts_as_the_patterns_do)
 {
     struct rng rng = rng_seeded(3);
     for (int i = 0; i < FIXTURES; i++) {
-        struct tokenizer *fast = read_fixture(fixtures[i]), slow;
-        if (!fast || !fast->scan || fast->scan == SCAN_WHOLE)
+        struct tokenizer *t = read_fixture(fixtures[i]);
+        if (!t || !t->scan || t->scan == SCAN_WHOLE)
             continue;
-        slow = *fast;
-        slow.scan = SCAN_NONE;
+        struct tokenizer_cache *cache = tokenizer_cache_init();
+        for (int k = 0; k < 400; k++)
+            check_scan(t, cache, random_text(&rng));
+        tokenizer_cache_release(cache);
+    }
+}
+
+TEST(scanners_cut_long_runs_of_characters_of_three_bytes_as_the_patterns_do)
+{
+    // On both sides of where Chinese and Japanese begin and end, signs and codes without a
+    // character among them, and half a character.
+    static const char *const pieces[] = { "\xE3\x80\xBF", "\xE3\x81\x80", "\xE3\x82\x97",
+                                          "\xE3\x82\x99", "\xE3\x82\x9B", "\xE3\x82\xA0",
+                                          "\xE3\x83\xBB", "\xE3\x83\xBF", "\xE3\x84\x80",
+                                          "\xE4\xB7\xBF", "\xE4\xB8\x80", "\xE9\xBD\xBF",
+                                          "\xE9\xBE\x80", "\xE9\xBE\xA5", "\xE9\xBE\xA6",
+                                          "\xEA\x80\x80", "\xE5\xAD",     "a" };
+    enum { PIECES = sizeof pieces / sizeof *pieces };
+    struct rng rng = rng_seeded(7);
+    for (int i = 0; i < FIXTURES; i++) {
+        struct tokenizer *t = read_fixture(fixtures[i]);
+        if (!t || !t->scan || t->scan == SCAN_WHOLE)
+            continue;
         struct tokenizer_cache *cache = tokenizer_cache_init();
         for (int k = 0; k < 400; k++) {
-            struct stretch stretch = { .text = random_text(&rng) };
-            const char *at = stretch.text.at, *end = at + stretch.text.size;
-            struct span words[TOKENIZER_BATCH], *want;
-            size_t wanted = tokenizer_split(&slow, cache, &stretch, false, &want), count = 0;
-            cache->next_number = NULL;
-            while (at < end) {
-                const char *base = at;
-                size_t got = tokenizer_scan(fast, cache, base, &at, end, words, TOKENIZER_BATCH);
-                size_t offset = (size_t)(base - stretch.text.at);
-                for (size_t w = 0; w < got && count < wanted; w++, count++)
-                    CHECK(words[w].start + offset == want[count].start &&
-                          words[w].end + offset == want[count].end);
+            struct out out = { .arena = &test_arena };
+            for (uint64_t runs = 1 + rng_below(&rng, 6); runs; runs--) {
+                for (uint64_t left = rng_below(&rng, 2) * rng_below(&rng, 40); left; left--)
+                    out_put(&out, "%s", rng_below(&rng, 2) ? "\xE4\xB8\xAD" : "\xE3\x81\xAE");
+                out_put(&out, "%s", pieces[rng_below(&rng, PIECES)]);
             }
-            CHECK(count == wanted);
+            check_scan(t, cache, out_view(&out));
         }
         tokenizer_cache_release(cache);
     }
+}
+
+TEST(words_that_are_tokens_count_as_one_where_merges_are_ignored)
+{
+    int unreachable = 0, tried = 0;
+    for (int i = 0; i < FIXTURES; i++) {
+        struct tokenizer *t = read_fixture(fixtures[i]), merging;
+        if (!t || !t->ignores_merges)
+            continue;
+        merging = *t;
+        merging.ignores_merges = false;
+        struct tokenizer_cache *cache = tokenizer_cache_init();
+        for (int32_t id = 0; id < t->vocabulary.size; id++) {
+            struct tokens whole = { .arena = &test_arena }, merged = { .arena = &test_arena };
+            struct text token = t->vocabulary.tokens[id];
+            tokenizer_encode(t, cache, token, 0, &whole);
+            CHECK(tokenizer_count(t, cache, token, 0) == (int64_t)whole.count);
+            struct tokenizer_cache *other = tokenizer_cache_init();
+            tokenizer_encode(&merging, other, token, 0, &merged);
+            tokenizer_cache_release(other);
+            unreachable += whole.count == 1 && merged.count > 1;
+            tried++;
+        }
+        tokenizer_cache_release(cache);
+    }
+    CHECK(tried > 0 && unreachable > 0);
 }
 
 // Spaces, marks, and runs of both, between letters that merge with them.
