@@ -15,9 +15,11 @@
 // rows of 65,536 tokens takes longer on B200 than on H100 with FlashAttention-3 (prime-rl, 19.9 s).
 // The other rows are assumptions of the same kind, corrected by what stacks reach. A long run also
 // has to live on the board's power, which a short product does not show: cards of one chip differ
-// by it. Collectives are kernels that share the processors with compute; on MI300X, products and
-// collectives side by side gain 21 % of what they would without getting in each other's way (AMD,
-// arXiv 2412.14335). Two published steps of CDNA 4 hide their reductions as NVIDIA's cards do.
+// by it: a GB300 of 1,400 W runs fp8 1.12 to 1.21 times as fast as a GB200 of 1,200 W in the same
+// tables (Megatron-Bridge, MLPerf 5.1). Collectives are kernels that share the processors with
+// compute; on MI300X, products and collectives side by side gain 21 % of what they would without
+// getting in each other's way (AMD, arXiv 2412.14335). Two published steps of CDNA 4 hide their
+// reductions as NVIDIA's cards do.
 static const struct generation {
     const char *begins;     // the compute capability, or the architecture where there is none
     double datasheet_share; // of the peak that a product sustains, where nothing was measured
@@ -28,6 +30,7 @@ static const struct generation {
     double overlap; // of the communication that a stack runs beside compute, what is hidden by it
 } generations[] = {
     { "9.0", 0.68, 0.86, 700e12, 700, 0.48, 0.92, 1 },        // Hopper
+    { "10.3", 0.64, 0.76, 0, 0, 0.30, 0.80, 1 },              // Blackwell Ultra
     { "10.", 0.58, 0.76, 0, 0, 0.30, 0.80, 1 },               // Blackwell for data centres
     { "12.", 0.97, 1.00, 410e12, 600, 0.78, 0.80, 1 },        // Blackwell for workstations
     { "8.9", 0.72, 0.92, 217e12, 350, 0.78, 0.80, 1 },        // Ada
