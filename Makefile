@@ -202,7 +202,7 @@ GENCODE := $(foreach arch,$(ARCHS:90=90a),-gencode arch=compute_$(arch)$(,)code=
 NVCC_COMPILE := $(NVCC) -std=c++20 -O3 -Isrc $(GENCODE) --Werror all-warnings -MMD -MP \
                 -Xcompiler -fPIC$(,)-fvisibility=hidden$(,)-Wall$(,)-Wextra
 CUDA_SOURCES := $(filter-out $(if $(FOUND_CUDNN),%/attention_no_cudnn.cu,%/attention_cudnn.cu),\
-                $(wildcard src/train/cuda/*.cu))
+                $(wildcard src/train/cuda/*.cu src/train/cuda/*/*.cu))
 CUDA_OBJECTS := $(patsubst %,build/cuda/%.o,$(CUDA_SOURCES))
 # shared where the runtime of that machine is not here: bench/gpu/cross.sh
 CUDART ?= static

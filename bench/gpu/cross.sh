@@ -49,7 +49,7 @@ nvcc="$nvcc -I$toolkit/include -isystem $toolkit/include/cccl -L$make/stand_ins 
 make build cuda-parity build/fast/bench/engine build/fast/tests INSTALL=0 WEB=0 OPENBLAS=0 MPI=0 ARCHS="${ARCHS:-90}" CC=$gcc NVCC="$nvcc" CUDART=shared \
     CUDA_FOLDER=/usr/local/cuda/lib64 CFLAGS="-O3 -g -I$amd64/usr/include -I$amd64/usr/include/x86_64-linux-gnu" \
     LDFLAGS="-L$amd64/usr/lib/x86_64-linux-gnu"
-objects=build/cuda/src/train/cuda
+objects=build/cuda/src/train/cuda/attention
 $nvcc -gencode arch=compute_90a,code=sm_90a -O2 -std=c++20 -Isrc -cudart shared -o build/probe_attention test/cuda/probe_attention.cu \
     $objects/attention.cu.o $objects/attention_cudnn.cu.o $objects/attention_kernel.cu.o $objects/attention_plain.cu.o -ldl \
     -Xlinker -rpath,/usr/local/cuda/lib64
@@ -66,6 +66,8 @@ done
 sort -u "$make/stand_ins/cudart" "$make/stand_ins/cublasLt" >"$make/theirs"
 x86_64-linux-gnu-nm -D -u "$out/libgpuhours-cuda.so" | sed -n 's/^ *U \(\(__\)\{0,1\}cu[^@]*\).*/\1/p' | sort -u | comm -23 - "$make/theirs" >"$make/open"
 [ ! -s "$make/open" ] || { echo "neither library of CUDA has:" $(cat "$make/open"); exit 1; }
+asked=$(x86_64-linux-gnu-nm -D -u "$out/libgpuhours-cuda.so" | sed -n 's/^ *U \([a-z][a-z_0-9]*\)$/\1/p' | grep -v '^cu' | tr '\n' ' ')
+[ "$asked" = "fail " ] || { echo "the library asks the program for: $asked"; exit 1; } # fail() alone is exported to it
 cd "$root"
 du -sh build/x86
 run=$([ "$(uname -m)" = x86_64 ] || echo qemu-x86_64-static)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_workspace: the bytes that the CUDA engine reserves for the backward pass of attention.
 //
-// One source for two readers: the engine allocates this many bytes (train/cuda/attention.cu) and a
-// memory plan counts them (core/step/memory.c). C and C++ both read this header.
+// One source for two readers: the engine allocates this many bytes
+// (train/cuda/attention/attention.cu) and a memory plan counts them (core/step/memory.c). C and C++
+// both read this header.
 //
 // On Hopper, cuDNN's backward pass that sums in a fixed order keeps, for each document and query
 // head of a group, a square of bf16 scores, one fp32 sum per row, and, where query heads share keys

@@ -311,10 +311,27 @@ struct backend {
     void (*magnify_backward)(struct device *, struct tensor dm /* += */, struct tensor dy,
                              struct tensor y, struct tensor m, struct tensor norms);
 
-    // fp8 with a scale per row: scale = largest magnitude / 448, code = value / scale. scales
-    // (rows, 1) in fp32, codes (rows, columns). Transposed: codes are (columns of in, rows of in).
+    // Weights in fp8 with a scale per row: scale = largest magnitude / 448, code = value / scale.
+    // scales (rows, 1) in fp32, codes (rows, columns). Transposed: codes are (columns of in, rows
+    // of in). Magnitudes count as at least 2^-10, so that adapters never dwarf a row of weights.
     void (*quantize_rows)(struct device *, struct tensor codes, struct tensor scales,
                           struct tensor in, bool transposed);
+    // Adapters within a product of fp8: z bᵀ is computed by further columns of the codes of x and
+    // of w. A number becomes the sum of two codes, high and low, of which low · low is left out:
+    //
+    //     x  │ x / scale │ high(z') │ low(z')  │ high(z') │ zeros │   z' = z · shift / scale
+    //     w  │ w / scale │ high(b') │ high(b') │ low(b')  │ zeros │   b' = b / shift / scale
+    //
+    // Scales are those of the rows: with adapters, the largest of x and of z · shift gives that of
+    // x. A shift is a power of two for each column of z, which brings the largest b' to 128 … 256.
+    //
+    // quantize_adapters: the further columns of w, (N, 3 R) without zeros, and the shifts (1, R) in
+    // fp32, from b (N, R), or (R, N) if transposed. quantize_inputs: all columns of x; z may have
+    // none.
+    void (*quantize_adapters)(struct device *, struct tensor codes, struct tensor shifts,
+                              struct tensor b, bool transposed, struct tensor scales);
+    void (*quantize_inputs)(struct device *, struct tensor codes, struct tensor scales,
+                            struct tensor x, struct tensor z, struct tensor shifts);
     // c = (a · a_scales) × (b · b_scales)ᵀ + beta · c, with fp8 codes a (M, K) and b (N, K).
     void (*matmul_scaled)(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,
                           struct tensor b, struct tensor b_scales, double beta);

@@ -26,9 +26,11 @@ COUNTER_RNG_INLINE uint64_t counter_rng_mix(uint64_t z)
     return z ^ z >> 31;
 }
 
+#define COUNTER_RNG_STEP 0x9E3779B97F4A7C15u // from one position to the next
+
 COUNTER_RNG_INLINE uint64_t counter_rng_bits(uint64_t key, uint64_t position)
 {
-    return counter_rng_mix(counter_rng_mix(key) + position * 0x9E3779B97F4A7C15u);
+    return counter_rng_mix(counter_rng_mix(key) + position * COUNTER_RNG_STEP);
 }
 
 COUNTER_RNG_INLINE double counter_rng_uniform(uint64_t key, uint64_t position)

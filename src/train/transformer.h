@@ -124,12 +124,13 @@ struct projection {
     struct linear *linears[PROJECTION_LINEARS];
     int count;
     int64_t in, out;
-    int64_t rank;                       // sum over its adapters, padded; 0: no adapter
+    int64_t ranks;                      // sum over its adapters; 0: no adapter
+    int64_t rank;                       // the same, padded
     struct tensor stacked;              // [W B; A 0]; none if W is quantised
     struct tensor a, b;                 // (rank, in), (out, rank): views of stacked, or separate
     struct tensor a_master;             // (rank without padding, in)
     struct tensor gradient, a_gradient; // (out, in), as a_master; may be none
-    struct scaled forward, backward;    // in fp8: (out, in), (in, out)
+    struct scaled forward, backward;    // in fp8: (out, in), (in, out); adapters behind them
     struct tensor z; // (T, rank): a copy of z for layers that recompute their input
 };
 
@@ -228,6 +229,7 @@ struct transformer_scratch {
     struct tensor row_norms;         // (1, widest out)
     struct tensor unpacked;    // the largest projection, or those of some experts, dequantised
     struct scaled input;       // in fp8: (T, widest)
+    struct tensor shifts;      // (1, most ranks): of adapters beside fp8
     struct tensor expert_rows; // (N, C + rank): what experts give, or its gradient
     struct tensor dexpert_activated; // (N, F)
     struct tensor dexpert_weights;   // (N, 1)

@@ -24,9 +24,9 @@
 //
 // So tensors that hold an input have in + rank columns, and gradients of an output out + rank. B is
 // zero outside of its diagonal blocks: memory starts as zeros, and only the blocks are written.
-// Where W is quantised the block is assembled in the workspace for each product (NF4), or its parts
-// are multiplied separately (fp8). Only what products read is padded: masters, gradients and
-// moments of A have the rows of its adapters alone.
+// Where W is quantised the block is assembled in the workspace for each product (NF4), or A and B
+// are quantised behind the codes of W (fp8, backend.h). Only what products read is padded: masters,
+// gradients and moments of A have the rows of its adapters alone.
 
 #include "train/mxfp4.h"
 #include "train/transformer_internal.h"
@@ -103,6 +103,14 @@ static void place_quantized(struct transformer *t, struct parameter *p, struct l
     p->quantized.offset = take(t, layer, kind, "levels of the scales", 4);
 }
 
+// Codes of a row of fp8: behind its columns those of adapters (backend.h), up to an aligned end.
+static int64_t code_columns(const struct transformer *t, const struct projection *p,
+                            int64_t columns)
+{
+    int64_t each = 2 * t->device->padding, all = columns + 3 * p->ranks;
+    return p->ranks ? (all + each - 1) / each * each : columns;
+}
+
 static struct scaled place_scaled(struct transformer *t, struct layer_bytes *layer,
                                   enum blocks_kind kind, const char *name, int64_t rows,
                                   int64_t columns)
@@ -156,8 +164,10 @@ static void place_linears(struct transformer *t, const struct parameter_group *g
         return;
     }
     if (t->setup.fp8) {
-        p->forward = place_scaled(t, layer, kind, "linears, fp8", p->out, p->in);
-        p->backward = place_scaled(t, layer, kind, "linears, fp8", p->in, p->out);
+        p->forward =
+            place_scaled(t, layer, kind, "linears, fp8", p->out, code_columns(t, p, p->in));
+        p->backward =
+            place_scaled(t, layer, kind, "linears, fp8", p->in, code_columns(t, p, p->out));
         return;
     }
     p->stacked = tensor_of(NULL, type, p->out + p->rank, p->in + p->rank);
@@ -629,11 +639,15 @@ static void place_expert_scratch(struct transformer *t)
 
 struct widest {
     int64_t in, out, elements; // of any projection; elements: of its stacked block
+    int64_t codes, ranks;      // of an input or its gradient in fp8; of adapters
 };
 
 // So many projections of this shape are unpacked at once.
-static void widen(struct widest *widest, const struct projection *p, int64_t at_once)
+static void widen(const struct transformer *t, struct widest *widest, const struct projection *p,
+                  int64_t at_once)
 {
+    widest->codes = larger(widest->codes, code_columns(t, p, larger(p->in, p->out)));
+    widest->ranks = larger(widest->ranks, p->ranks);
     widest->in = larger(widest->in, p->in);
     widest->out = larger(widest->out, p->out);
     widest->elements = larger(widest->elements, at_once * (p->in + p->rank) * (p->out + p->rank));
@@ -647,11 +661,11 @@ static void place_widest(struct transformer *t)
     const struct mixture *mixture = first_mixture(t);
     for (int64_t layer = 0; layer < t->decoder->model.layers; layer++)
         for (int i = 0; i < PROJECTIONS; i++)
-            widen(&widest, &t->layers[layer].projections[i], 1);
+            widen(t, &widest, &t->layers[layer].projections[i], 1);
     if (mixture) {
         int64_t at_once = transformer_experts_at_once(t, mixture);
-        widen(&widest, &mixture->experts[0].gate, at_once);
-        widen(&widest, &mixture->experts[0].down, at_once);
+        widen(t, &widest, &mixture->experts[0].gate, at_once);
+        widen(t, &widest, &mixture->experts[0].down, at_once);
     }
     if (recipe->method != RECIPE_FULL && recipe->dropout > 0) {
         bool on_experts = mixture && mixture->experts[0].gate.rank + mixture->experts[0].down.rank;
@@ -661,9 +675,11 @@ static void place_widest(struct transformer *t)
     }
     if (recipe->method == RECIPE_QLORA || t->setup.fp8)
         s->unpacked = work(t, "unpacked linears", t->setup.compute, 1, widest.elements);
-    if (t->setup.fp8)
-        s->input = place_scaled(t, NULL, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens,
-                                larger(widest.in, widest.out));
+    if (t->setup.fp8) {
+        s->input =
+            place_scaled(t, NULL, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, widest.codes);
+        s->shifts = work(t, "inputs in fp8", DTYPE_F32, 1, widest.ranks);
+    }
     if (recipe->dora) {
         s->row_norms = work(t, "magnitudes", exact_type(t), 1, widest.out);
         s->unmagnified = work(t, "magnitudes", t->setup.compute, t->setup.tokens, widest.out);

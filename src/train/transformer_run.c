@@ -94,13 +94,24 @@ static void compute_low_rank(struct transformer *t, const struct micro_batch *ba
         ops(t)->cast(t->device, first_rows(p->z, x.rows), z);
 }
 
-static struct scaled in_fp8(struct transformer *t, struct tensor x)
+// y = x wᵀ + z bᵀ in fp8, where x has z in its next columns. b is (N, ranks), or (ranks, N) if it
+// is transposed; ranks: 0 leaves the adapters out.
+static void multiply_in_fp8(struct transformer *t, struct tensor y, struct tensor x,
+                            struct scaled w, struct tensor b, bool transposed, int64_t ranks,
+                            int64_t columns)
 {
-    struct scaled out = t->scratch.input;
-    out.codes = tensor_of(out.codes.at, DTYPE_F8, x.rows, x.columns);
-    out.scales = first_rows(out.scales, x.rows);
-    ops(t)->quantize_rows(t->device, out.codes, out.scales, x, false);
-    return out;
+    struct tensor shifts = tensor_columns(t->scratch.shifts, 0, ranks);
+    struct tensor codes = ranks ? w.codes : tensor_columns(w.codes, 0, columns);
+    struct scaled input = { tensor_of(t->scratch.input.codes.at, DTYPE_F8, x.rows, codes.columns),
+                            first_rows(t->scratch.input.scales, x.rows) };
+    if (ranks)
+        ops(t)->quantize_adapters(t->device, tensor_columns(w.codes, columns, 3 * ranks), shifts,
+                                  transposed ? tensor_rows(b, 0, ranks)
+                                             : tensor_columns(b, 0, ranks),
+                                  transposed, w.scales);
+    ops(t)->quantize_inputs(t->device, input.codes, input.scales, tensor_columns(x, 0, columns),
+                            tensor_columns(x, columns, ranks), shifts);
+    ops(t)->matmul_scaled(t->device, y, input.codes, input.scales, codes, w.scales, 0);
 }
 
 static struct tensor first_factors(const struct projection *p, struct tensor block)
@@ -121,11 +132,7 @@ void transformer_project(struct transformer *t, const struct micro_batch *batch,
         ops(t)->matmul_nt(t->device, y, tensor_columns(x, 0, p->in + rank),
                           tensor_columns(tensor_rows(block, 0, p->out), 0, p->in + rank), 1, 0);
     } else {
-        struct scaled input = in_fp8(t, tensor_columns(x, 0, p->in));
-        if (rank)
-            ops(t)->matmul_nt(t->device, y, tensor_columns(x, p->in, rank), p->b, 1, 0);
-        ops(t)->matmul_scaled(t->device, y, input.codes, input.scales, p->forward.codes,
-                              p->forward.scales, rank ? 1 : 0);
+        multiply_in_fp8(t, y, x, p->forward, p->b, false, rank ? p->ranks : 0, p->in);
     }
     if (rank && t->setup.recipe->dora)
         transformer_magnify(t, p, block, y);
@@ -190,11 +197,7 @@ static void input_gradient(struct transformer *t, const struct micro_batch *batc
         ops(t)->matmul_nn(t->device, dx, tensor_columns(dy, 0, p->out + rank),
                           tensor_columns(tensor_rows(block, 0, p->out + rank), 0, p->in), 1, 0);
     } else {
-        struct scaled gradient = in_fp8(t, tensor_columns(dy, 0, p->out));
-        if (rank)
-            ops(t)->matmul_nn(t->device, dx, dz, a, 1, 0);
-        ops(t)->matmul_scaled(t->device, dx, gradient.codes, gradient.scales, p->backward.codes,
-                              p->backward.scales, rank ? 1 : 0);
+        multiply_in_fp8(t, dx, dy, p->backward, a, true, rank ? p->ranks : 0, p->out);
     }
     if (p->rank)
         transformer_note_adapters(t, "adapter a", p, x.rows);

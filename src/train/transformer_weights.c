@@ -71,8 +71,12 @@ static void pack(struct transformer *t, struct parameter *p)
     if (p != group->parts[group->count - 1])
         return; // the other linears of the projection are still to come
     struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, to->out, to->in);
-    ops(t)->quantize_rows(t->device, to->forward.codes, to->forward.scales, all, false);
-    ops(t)->quantize_rows(t->device, to->backward.codes, to->backward.scales, all, true);
+    struct tensor forward = tensor_columns(to->forward.codes, 0, to->in);
+    struct tensor backward = tensor_columns(to->backward.codes, 0, to->out);
+    ops(t)->zero(t->device, to->forward.codes); // also behind the columns of adapters
+    ops(t)->zero(t->device, to->backward.codes);
+    ops(t)->quantize_rows(t->device, forward, to->forward.scales, all, false);
+    ops(t)->quantize_rows(t->device, backward, to->backward.scales, all, true);
 }
 
 // A place that the weight can be set in, if ranks share the base.

@@ -480,6 +480,36 @@ static void quantize_rows(struct parity *p)
     parity_output_exact(p, transposed_scales);
 }
 
+static void adapters_in_fp8(struct parity *p)
+{
+    enum { RANKS = 24, BEHIND = 80 };
+    struct tensor in = random_like(p);
+    int64_t rows = in.rows, columns = in.columns;
+    struct tensor b = parity_random(p, p->dtype, rows, RANKS);
+    struct tensor turned = parity_random(p, p->dtype, RANKS, rows);
+    struct tensor z = parity_random(p, p->dtype, rows, RANKS);
+    struct tensor weights = parity_room(p, DTYPE_F8, rows, columns);
+    struct tensor codes = parity_room(p, DTYPE_F8, rows, columns + BEHIND);
+    struct tensor behind = parity_room(p, DTYPE_F8, rows, 3 * RANKS);
+    struct tensor other = parity_room(p, DTYPE_F8, rows, 3 * RANKS);
+    struct tensor scales = parity_dense(p, DTYPE_F32, rows, 1, false);
+    struct tensor own = parity_dense(p, DTYPE_F32, rows, 1, false);
+    struct tensor shifts = parity_dense(p, DTYPE_F32, 1, RANKS, false);
+    struct tensor other_shifts = parity_dense(p, DTYPE_F32, 1, RANKS, false);
+    if (!rows)
+        return;
+    p->op->quantize_rows(p->device, weights, scales, in, false);
+    p->op->quantize_adapters(p->device, behind, shifts, b, false, scales);
+    p->op->quantize_adapters(p->device, other, other_shifts, turned, true, scales);
+    p->op->quantize_inputs(p->device, codes, own, in, z, shifts);
+    parity_output_exact(p, behind);
+    parity_output_exact(p, shifts);
+    parity_output_exact(p, other);
+    parity_output_exact(p, other_shifts);
+    parity_output_exact(p, codes);
+    parity_output_exact(p, own);
+}
+
 const struct parity_case parity_cases[] = {
     { "zero", zero, shapes, both },
     { "cast", cast, shapes, both },
@@ -510,6 +540,7 @@ const struct parity_case parity_cases[] = {
     { "sgd", sgd, dense_only, both },
     { "nf4", nf4, shapes, both },
     { "quantize rows", quantize_rows, shapes, both },
+    { "adapters in fp8", adapters_in_fp8, shapes, both },
     { 0 },
 };
 

@@ -2,12 +2,13 @@
 // Attention on a GPU: correctness and speed of cuDNN's graphs and of the built-in kernels.
 //
 //     nvcc -arch=sm_90 -O3 -std=c++17 -Isrc -o /tmp/probe test/cuda/probe_attention.cu
-//         src/train/cuda/attention{,_cudnn,_kernel,_plain}.cu -ldl && /tmp/probe [word of a name]
+//         src/train/cuda/attention/attention{,_cudnn,_kernel,_plain}.cu -ldl
+//     /tmp/probe [word of a name]
 //
 // Documents above 16,384 tokens run only if they are asked for by a word of their name, and are
 // held against the built-in kernels, because plain loops would take minutes.
 
-#include "train/cuda/attention_kernel.h"
+#include "train/cuda/attention/attention_kernel.h"
 #include "train/cuda/cuda.h"
 
 #include <algorithm>

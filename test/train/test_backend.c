@@ -765,6 +765,76 @@ TEST(fp8_products_of_scaled_rows_are_near_the_exact_ones)
     CHECK(far > 0 && sqrt(far / gradient_dot(exact, exact)) < 0.05);
 }
 
+// x wᵀ by codes, with adapters x wᵀ + z bᵀ.
+enum { FP8_M = 6, FP8_N = 9, FP8_K = 257, FP8_R = 5 };
+static struct tensor product_beside_adapters(struct tensor x, struct tensor w, struct tensor z,
+                                             struct tensor b, bool transposed, bool adapters)
+{
+    int64_t columns = FP8_K + (adapters ? 3 * FP8_R + 2 : 0);
+    struct tensor x8 = gradient_tensor(DTYPE_F8, FP8_M, columns);
+    struct tensor w8 = gradient_tensor(DTYPE_F8, FP8_N, columns);
+    struct tensor xs = gradient_tensor(DTYPE_F32, FP8_M, 1);
+    struct tensor ws = gradient_tensor(DTYPE_F32, FP8_N, 1);
+    struct tensor shifts = gradient_tensor(DTYPE_F32, 1, FP8_R);
+    struct tensor c = gradient_tensor(DTYPE_F64, FP8_M, FP8_N);
+    memset(x8.at, 0x7F, (size_t)tensor_bytes(x8)); // not a number, until it is written
+    OP(zero)(gradient_device(), w8);
+    OP(quantize_rows)(gradient_device(), tensor_columns(w8, 0, FP8_K), ws, w, false);
+    if (adapters)
+        OP(quantize_adapters)
+    (gradient_device(), tensor_columns(w8, FP8_K, 3 * FP8_R), shifts, b, transposed, ws);
+    else z = tensor_columns(z, 0, 0), shifts = tensor_columns(shifts, 0, 0);
+    OP(quantize_inputs)(gradient_device(), x8, xs, x, z, shifts);
+    OP(matmul_scaled)(gradient_device(), c, x8, xs, w8, ws, 0);
+    return c;
+}
+
+static double distance(struct tensor a, struct tensor b)
+{
+    double far = 0;
+    for (int i = 0; i < FP8_M * FP8_N; i++)
+        far += pow(*gradient_at(a, i) - *gradient_at(b, i), 2);
+    return sqrt(far);
+}
+
+TEST(adapters_within_products_of_fp8_are_as_exact_as_bf16)
+{
+    struct tensor x = gradient_random(FP8_M, FP8_K, 1), w = gradient_random(FP8_N, FP8_K, 2);
+    struct tensor z = gradient_random(FP8_M, FP8_R, 3), b = gradient_random(FP8_N, FP8_R, 4);
+    struct tensor turned = gradient_tensor(DTYPE_F64, FP8_R, FP8_N);
+    struct tensor exact = gradient_tensor(DTYPE_F64, FP8_M, FP8_N);
+    static const double sizes[] = { 1e-4, 0.01, 1, 50 };
+    for (int i = 0; i < 4; i++) {
+        OP(scale)(gradient_device(), b, sizes[i] / (i ? sizes[i - 1] : 1));
+        for (int j = 0; j < FP8_N * FP8_R; j++)
+            *gradient_at(turned, j % FP8_R * FP8_N + j / FP8_R) = *gradient_at(b, j);
+        struct tensor plain = product_beside_adapters(x, w, z, b, false, false);
+        struct tensor with = product_beside_adapters(x, w, z, b, false, true);
+        struct tensor other = product_beside_adapters(x, w, z, turned, true, true);
+        double base = sqrt(gradient_dot(plain, plain));
+        OP(matmul_nt)(gradient_device(), exact, z, b, 1, 0);
+        OP(add)(gradient_device(), plain, plain, exact);
+        CHECK(distance(with, other) == 0);
+        // Large ones cost the base some of its codes.
+        CHECK(distance(with, plain) <
+              0.005 * sqrt(gradient_dot(exact, exact)) + (sizes[i] < 1 ? 1e-6 : 0.05) * base);
+    }
+}
+
+TEST(rows_of_weights_that_are_almost_zero_leave_inputs_their_codes)
+{
+    struct tensor x = gradient_random(FP8_M, FP8_K, 1), w = gradient_random(FP8_N, FP8_K, 2);
+    struct tensor z = gradient_random(FP8_M, FP8_R, 3), b = gradient_random(FP8_N, FP8_R, 4);
+    struct tensor exact = gradient_tensor(DTYPE_F64, FP8_M, FP8_N);
+    OP(scale)(gradient_device(), tensor_rows(w, 3, 1), 1e-7);
+    OP(scale)(gradient_device(), tensor_rows(w, 5, 1), 0);
+    OP(scale)(gradient_device(), b, 0.01);
+    OP(matmul_nt)(gradient_device(), exact, x, w, 1, 0);
+    OP(matmul_nt)(gradient_device(), exact, z, b, 1, 1);
+    struct tensor c = product_beside_adapters(x, w, z, b, false, true);
+    CHECK(distance(c, exact) < 0.05 * sqrt(gradient_dot(exact, exact)));
+}
+
 TEST(casting_rounds_to_the_nearest)
 {
     double in[] = { 1.0, 1.00390625, 1.01171875, -3.1415926, NAN };

@@ -54,8 +54,9 @@ struct engine_bytes engine_bytes(const struct step_request *request,
 struct engine_traffic engine_traffic(const struct step_request *request,
                                      const struct engine_device *device);
 
-// What runs attention in bf16 (train/cuda/attention.cu), also beside fp8 products: cuDNN, backward
-// in parts where documents are long, or our own kernels, where cuDNN has no plan or no room.
+// What runs attention in bf16 (train/cuda/attention/attention.cu), also beside fp8 products: cuDNN,
+// backward in parts where documents are long, or our own kernels, where cuDNN has no plan or no
+// room.
 enum engine_kernel { ENGINE_CUDNN, ENGINE_CUDNN_IN_PARTS, ENGINE_BUILT_IN };
 struct engine_attention {
     enum engine_kernel forward, backward;

@@ -110,6 +110,10 @@ void cpu_magnify_backward(struct device *, struct tensor dm, struct tensor dy, s
                           struct tensor m, struct tensor norms);
 void cpu_quantize_rows(struct device *, struct tensor codes, struct tensor scales, struct tensor in,
                        bool transposed);
+void cpu_quantize_adapters(struct device *, struct tensor codes, struct tensor shifts,
+                           struct tensor b, bool transposed, struct tensor scales);
+void cpu_quantize_inputs(struct device *, struct tensor codes, struct tensor scales,
+                         struct tensor x, struct tensor z, struct tensor shifts);
 void cpu_matmul_scaled(struct device *, struct tensor c, struct tensor a, struct tensor a_scales,
                        struct tensor b, struct tensor b_scales, double beta);
 void cpu_bias_forward(struct device *, struct tensor y, struct tensor bias);

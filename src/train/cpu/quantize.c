@@ -79,24 +79,97 @@ void cpu_dequantize(struct device *device, struct tensor out, const struct quant
     }
 }
 
+// --- fp8 ---------------------------------------------------------------------
+
+static double element(struct tensor in, int64_t row, int64_t column, bool transposed)
+{
+    double x;
+    tensor_load(&x, in, transposed ? column : row, transposed ? row : column, 1);
+    return x;
+}
+
+static float scale_of_row(double largest, struct tensor scales, int64_t row)
+{
+    float scale = largest > 0 ? (float)(largest / 448) : 1;
+    ((float *)scales.at)[row * scales.stride] = scale;
+    return scale;
+}
+
 void cpu_quantize_rows(struct device *device, struct tensor codes, struct tensor scales,
                        struct tensor in, bool transposed)
 {
     (void)device;
 #pragma omp parallel for if (tensor_count(in) > CPU_PARALLEL)
     for (int64_t r = 0; r < codes.rows; r++) {
-        double x, largest = 0;
+        double largest = 0;
+        for (int64_t c = 0; c < codes.columns; c++)
+            largest = fmax(largest, fabs(element(in, r, c, transposed)));
+        float scale = scale_of_row(largest > 0 ? fmax(largest, 0x1p-10) : 0, scales, r);
+        float inverse = 1 / scale;
         for (int64_t c = 0; c < codes.columns; c++) {
-            tensor_load(&x, in, transposed ? c : r, transposed ? r : c, 1);
-            largest = fabs(x) > largest ? fabs(x) : largest;
-        }
-        float scale = largest > 0 ? (float)(largest / 448) : 1, inverse = 1 / scale;
-        ((float *)scales.at)[r * scales.stride] = scale;
-        for (int64_t c = 0; c < codes.columns; c++) {
-            tensor_load(&x, in, transposed ? c : r, transposed ? r : c, 1);
-            x = (float)x * inverse;
+            double x = (float)element(in, r, c, transposed) * inverse;
             tensor_store(codes, r, c, &x, 1);
         }
+    }
+}
+
+// The columns of a number in the codes: high, low and high again, or high, high and low.
+static void store_twice(struct tensor codes, int64_t row, int64_t column, int64_t apart, int low_at,
+                        float number)
+{
+    double high = number, low;
+    tensor_store(codes, row, column, &high, 1);
+    tensor_load(&high, codes, row, column, 1);
+    low = number - (float)high;
+    for (int i = 1; i <= 2; i++)
+        tensor_store(codes, row, column + i * apart, i == low_at ? &low : &high, 1);
+}
+
+static void store_zeros(struct tensor codes, int64_t row, int64_t first)
+{
+    double zero = 0;
+    for (int64_t c = first; c < codes.columns; c++)
+        tensor_store(codes, row, c, &zero, 1);
+}
+
+void cpu_quantize_adapters(struct device *device, struct tensor codes, struct tensor shifts,
+                           struct tensor b, bool transposed, struct tensor scales)
+{
+    (void)device;
+    const float *scale = scales.at;
+    for (int64_t r = 0; r < shifts.columns; r++) {
+        float largest = 0, *shift = (float *)shifts.at + r;
+        for (int64_t n = 0; n < codes.rows; n++)
+            largest = fmaxf(largest,
+                            fabsf((float)element(b, n, r, transposed)) / scale[n * scales.stride]);
+        *shift = largest >= 0x1p-119f ? ldexpf(1, ilogbf(largest) - 7) : 1;
+        for (int64_t n = 0; n < codes.rows; n++)
+            store_twice(codes, n, r, shifts.columns, 2,
+                        (float)element(b, n, r, transposed) / scale[n * scales.stride] / *shift);
+    }
+}
+
+void cpu_quantize_inputs(struct device *device, struct tensor codes, struct tensor scales,
+                         struct tensor x, struct tensor z, struct tensor shifts)
+{
+    (void)device;
+    const float *shift = shifts.at;
+#pragma omp parallel for if (tensor_count(x) > CPU_PARALLEL)
+    for (int64_t i = 0; i < x.rows; i++) {
+        double largest = 0;
+        for (int64_t c = 0; c < x.columns; c++)
+            largest = fmax(largest, fabs(element(x, i, c, false)));
+        for (int64_t r = 0; r < z.columns; r++)
+            largest = fmax(largest, fabsf((float)element(z, i, r, false) * shift[r]));
+        float inverse = 1 / scale_of_row(largest, scales, i);
+        for (int64_t c = 0; c < x.columns; c++) {
+            double code = (float)element(x, i, c, false) * inverse;
+            tensor_store(codes, i, c, &code, 1);
+        }
+        for (int64_t r = 0; r < z.columns; r++)
+            store_twice(codes, i, x.columns + r, z.columns, 1,
+                        (float)element(z, i, r, false) * shift[r] * inverse);
+        store_zeros(codes, i, x.columns + 3 * z.columns);
     }
 }
 

@@ -206,6 +206,11 @@ template <int V, typename T> __device__ inline void store(T *out, const float (&
 #pragma unroll
         for (int i = 0; i < V; i += 2)
             reinterpret_cast<__nv_bfloat162 *>(x)[i / 2] = __floats2bfloat162_rn(in[i], in[i + 1]);
+    } else if constexpr (std::is_same<T, fp8>::value && V % 2 == 0) {
+#pragma unroll
+        for (int i = 0; i < V; i += 2)
+            reinterpret_cast<__nv_fp8x2_e4m3 *>(x)[i / 2] =
+                __nv_fp8x2_e4m3(make_float2(in[i], in[i + 1]));
     } else {
 #pragma unroll
         for (int i = 0; i < V; i++)
@@ -323,20 +328,22 @@ static inline void too_wide(struct cuda *cuda, pieces shape)
               shape.width);
 }
 
-// Calls f with (V, PER) after setting the lanes.
-template <typename T, class F>
+// Calls f with (V, PER) after setting the lanes: parts of a warp, or whole warps. VECTORS: that a
+// lane has of a row.
+template <typename T, int VECTORS = 4, class F>
 static inline void share_out(struct cuda *cuda, pieces *shape, bool vectors, F f)
 {
     const int most = 16 / sizeof(T);
     int64_t across = shape->width / (vectors ? most : 1);
-    int per = across <= 32 ? 1 : vectors || across <= 4 * MOST_LANES ? 4 : 16;
-    shape->lanes = power_of_two(ceil_div(across, per));
+    int per = across <= 32 ? 1 : vectors ? VECTORS : across <= 4 * MOST_LANES ? 4 : 16;
+    int64_t lanes = ceil_div(across, per);
+    shape->lanes = lanes > 32 ? (int)ceil_div(lanes, 32) * 32 : power_of_two(lanes);
     if (shape->lanes > MOST_LANES)
         return too_wide(cuda, *shape);
     if (vectors && per == 1)
         f(width<most>(), width<1>());
     else if (vectors)
-        f(width<most>(), width<4>());
+        f(width<most>(), width<VECTORS>());
     else if (per <= 4)
         f(width<1>(), width<4>());
     else

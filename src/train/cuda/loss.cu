@@ -2,16 +2,18 @@
 // Cross-entropy, and its gradient in place of the logits: a thread block per row; weights of rows.
 //
 // One pass finds the largest logit and the sum of exponentials together, a second writes the
-// gradient. Blocks are as large as possible, one per multiprocessor, so that rows are still in the
-// L2 cache when they are read the second time. Both passes cap a logit where the model does; the
-// formulas are in cpu/loss.c.
+// gradient. A multiprocessor has two rows at a time, so that one is read while the other is
+// written. What it keeps of them is in shared memory, and the rest still in the L2 cache, when they
+// are read the second time. Both passes cap a logit where the model does; the formulas are in
+// cpu/loss.c.
 
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
 
 #include <math.h>
 
-enum { THREADS = 1024, DEEP = 4 };
+enum { THREADS = 512, DEEP = 4, OTHER_SHARED = 2048 };
+#define UNIT 1.4426950408889634f // 1 / log 2
 
 // Σ exp2(x − largest), with x in units of log 2.
 struct soft {
@@ -43,6 +45,19 @@ static __device__ soft join_block(soft x)
     return x;
 }
 
+static __device__ inline float exp2_of(float x, float)
+{
+    return exp2f(x);
+}
+
+// One instruction: 2⁻²² off at most.
+static __device__ inline float exp2_of(float x, bf16)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 static __device__ inline float tanh_of(float x, float)
 {
     return tanhf(x);
@@ -69,21 +84,68 @@ static __device__ inline void cap_logits(float (&x)[V], soft_cap cap, T type)
         x[i] = cap.size * tanh_of(x[i] * cap.inverse, type);
 }
 
+// What the first pass finds.
 template <typename T, int V, bool CAPPED>
-__global__ void __launch_bounds__(THREADS)
-    loss_kernel(operand losses, int64_t losses_stride, T *logits, int64_t stride, int64_t columns,
-                const int32_t *targets, float scale, soft_cap cap)
+static __device__ inline void take(soft &all, const pack<V, T> &logits, soft_cap cap)
 {
-    const float unit = 1.4426950408889634f; // 1 / log 2
+    float x[V];
+    unpack(x, logits);
+    if (CAPPED)
+        cap_logits(x, cap, T());
+    float largest = x[0], sum = 0;
+#pragma unroll
+    for (int i = 1; i < V; i++)
+        largest = fmaxf(largest, x[i]);
+    largest = fmaxf(all.largest, largest * UNIT);
+    float from = largest == -INFINITY ? 0 : largest; // no ∞ − ∞
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        sum += exp2_of(fmaf(x[i], UNIT, -from), T());
+    all = soft{ largest, all.sum * exp2_of(all.largest - from, T()) + sum };
+}
+
+// What the second pass writes: the gradient of logits; target: of them, or outside.
+template <typename T, int V, bool CAPPED>
+static __device__ inline void give(T *out, const pack<V, T> &logits, soft all, int64_t target,
+                                   float scale, soft_cap cap)
+{
+    float x[V], slope[V], part = scale / all.sum;
+    unpack(x, logits);
+    if (CAPPED)
+        cap_logits(x, cap, T());
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        slope[i] = CAPPED ? 1 - x[i] * cap.inverse * (x[i] * cap.inverse) : 1;
+        x[i] = part * exp2_of(fmaf(x[i], UNIT, -all.largest), T());
+    }
+    if (target >= 0 && target < V) {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            x[i] -= i == target ? scale : 0; // before rounding: p − 1 cancels
+    }
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        x[i] *= slope[i];
+    store(out, x);
+}
+
+// A thread has every THREADS-th pack of V logits, and keeps the first `keeps` of them.
+template <typename T, int V, bool CAPPED>
+__global__ void __launch_bounds__(THREADS, 2)
+    loss_kernel(operand losses, int64_t losses_stride, T *logits, int64_t stride, int64_t columns,
+                const int32_t *targets, float scale, soft_cap cap, int keeps)
+{
+    extern __shared__ __align__(16) char shared[];
+    pack<V, T> *kept = (pack<V, T> *)shared + threadIdx.x;
+    const int step = THREADS * V;
     T *row = logits + blockIdx.x * stride;
     int32_t target = targets[blockIdx.x];
-    bool known = target >= 0 && target < columns;
-    float aimed[1] = { known ? widen(row[target]) : 0 };
+    float aimed[1] = { target >= 0 && target < columns ? widen(row[target]) : 0 };
     if (CAPPED)
         cap_logits(aimed, cap, T());
     soft all = { -INFINITY, 0 };
-    const int step = THREADS * V;
-    for (int64_t base = threadIdx.x * V; base < columns; base += DEEP * step) {
+    int number = 0; // of packs before these
+    for (int64_t base = threadIdx.x * V; base < columns; base += DEEP * step, number += DEEP) {
         pack<V, T> packs[DEEP];
 #pragma unroll
         for (int j = 0; j < DEEP; j++)
@@ -93,48 +155,26 @@ __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < DEEP; j++) {
             if (base + j * step >= columns)
                 break;
-            float x[V];
-            unpack(x, packs[j]);
-            if (CAPPED)
-                cap_logits(x, cap, T());
-            soft here = { all.largest, 0 };
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                here.largest = fmaxf(here.largest, x[i] * unit);
-            float from = here.largest == -INFINITY ? 0 : here.largest; // no ∞ − ∞
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                here.sum += exp2f(fmaf(x[i], unit, -from));
-            all.sum = all.sum * exp2f(all.largest - from) + here.sum;
-            all.largest = here.largest;
+            if (number + j < keeps)
+                kept[(number + j) * THREADS] = packs[j];
+            take<T, V, CAPPED>(all, packs[j], cap);
         }
     }
     all = join_block(all); // and all threads have read the target's logit
-    float part = scale / all.sum;
-    for (int64_t base = threadIdx.x * V; base < columns; base += DEEP * step) {
+    number = 0;
+    for (int64_t base = threadIdx.x * V; base < columns; base += DEEP * step, number += DEEP) {
         pack<V, T> packs[DEEP];
 #pragma unroll
         for (int j = 0; j < DEEP; j++)
-            if (base + j * step < columns)
+            if (number + j < keeps)
+                packs[j] = kept[(number + j) * THREADS];
+            else if (base + j * step < columns)
                 fetch(packs[j], row + base + j * step);
 #pragma unroll
         for (int j = 0; j < DEEP; j++) {
             int64_t c = base + j * step;
-            if (c >= columns)
-                break;
-            float x[V];
-            unpack(x, packs[j]);
-            if (CAPPED)
-                cap_logits(x, cap, T());
-#pragma unroll
-            for (int i = 0; i < V; i++) {
-                float slope = CAPPED ? 1 - x[i] * cap.inverse * (x[i] * cap.inverse) : 1;
-                x[i] = part * exp2f(fmaf(x[i], unit, -all.largest));
-                if (c + i == target) // before rounding: p − 1 cancels
-                    x[i] -= scale;
-                x[i] *= slope;
-            }
-            store(row + c, x);
+            if (c < columns)
+                give<T, V, CAPPED>(row + c, packs[j], all, target - c, scale, cap);
         }
     }
     if (threadIdx.x)
@@ -144,6 +184,24 @@ __global__ void __launch_bounds__(THREADS)
         ((double *)losses.at)[blockIdx.x * losses_stride] = loss;
     else
         store_any(losses, blockIdx.x * losses_stride, (float)loss);
+}
+
+template <typename T, int V, bool CAPPED>
+static void launch(struct cuda *cuda, struct tensor losses, struct tensor logits,
+                   const int32_t *targets, float scale, soft_cap cap)
+{
+    auto kernel = loss_kernel<T, V, CAPPED>;
+    const int64_t pack_bytes = THREADS * sizeof(pack<V, T>);
+    int keeps = (int)least((cuda->shared_bytes / 2 - OTHER_SHARED) / pack_bytes,
+                           ceil_div(logits.columns, THREADS * V));
+    int bytes = (int)(keeps * pack_bytes);
+    cuda_check(cuda,
+               cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+               "cross-entropy");
+    kernel<<<(unsigned)logits.rows, THREADS, (size_t)bytes, cuda->stream>>>(
+        any_of(losses), losses.stride, (T *)logits.at, logits.stride, logits.columns, targets,
+        scale, cap, keeps);
+    cuda_launched(cuda, "cross-entropy");
 }
 
 void cuda_capped_cross_entropy(struct device *device, struct tensor losses, struct tensor logits,
@@ -157,11 +215,8 @@ void cuda_capped_cross_entropy(struct device *device, struct tensor losses, stru
         using T = decltype(t);
         const int most = 16 / sizeof(T);
         with_width<most>(in_vectors(most, { logits }), [&](auto w) {
-            auto kernel = cap > 0 ? loss_kernel<T, w.value, true> : loss_kernel<T, w.value, false>;
-            kernel<<<(unsigned)logits.rows, THREADS, 0, cuda->stream>>>(
-                any_of(losses), losses.stride, (T *)logits.at, logits.stride, logits.columns,
-                targets, (float)scale, soft_cap);
-            cuda_launched(cuda, "cross-entropy");
+            auto run = cap > 0 ? launch<T, w.value, true> : launch<T, w.value, false>;
+            run(cuda, losses, logits, targets, (float)scale, soft_cap);
         });
     });
 }

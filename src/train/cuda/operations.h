@@ -115,6 +115,10 @@ void cuda_adapters_backward(struct device *, struct tensor dz, const struct adap
                             double scale);
 
 // fp8.cu
+void cuda_quantize_adapters(struct device *, struct tensor codes, struct tensor shifts,
+                            struct tensor b, bool transposed, struct tensor scales);
+void cuda_quantize_inputs(struct device *, struct tensor codes, struct tensor scales,
+                          struct tensor x, struct tensor z, struct tensor shifts);
 void cuda_quantize_rows(struct device *, struct tensor codes, struct tensor scales,
                         struct tensor in, bool transposed);
 

@@ -8,6 +8,16 @@
 
 // --- updates -----------------------------------------------------------------
 
+// The draws of V neighbours: counter_rng_bits(key, position + i), of which the key is mixed.
+template <int V>
+static __device__ inline void draw(uint64_t (&out)[V], uint64_t mixed_key, int64_t position)
+{
+    uint64_t first = mixed_key + (uint64_t)position * COUNTER_RNG_STEP;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        out[i] = counter_rng_mix(first + i * COUNTER_RNG_STEP);
+}
+
 // Stochastic rounding of bf16, with 16 of the 64 random bits of the position, as cpu/optimizer.c.
 template <int V>
 static __device__ inline void store_drawn(float *out, const float (&x)[V], const uint64_t (&)[V],
@@ -17,15 +27,27 @@ static __device__ inline void store_drawn(float *out, const float (&x)[V], const
 }
 
 template <int V>
-static __device__ inline void store_drawn(bf16 *out, float (&x)[V], const uint64_t (&draws)[V],
-                                          int part)
+static __device__ inline void store_drawn(bf16 *out, const float (&x)[V],
+                                          const uint64_t (&draws)[V], int part)
 {
+    raw<V * sizeof(bf16)> bits;
+    uint16_t *rounded = reinterpret_cast<uint16_t *>(&bits);
 #pragma unroll
-    for (int i = 0; i < V; i++) {
-        uint16_t bits = counter_rng_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
-        x[i] = __uint_as_float((uint32_t)bits << 16);
-    }
-    store(out, x);
+    for (int i = 0; i < V; i++)
+        rounded[i] = counter_rng_round_bf16(__float_as_uint(x[i]), draws[i] >> 16 * part);
+    *reinterpret_cast<raw<V * sizeof(bf16)> *>(out) = bits;
+}
+
+// a / (√b + c): exact to the last bit but one, which stochastic rounding of bf16 hides.
+static __device__ inline float divide_by_root(float a, float b, float c, float)
+{
+    return a / (sqrtf(b) + c);
+}
+static __device__ inline float divide_by_root(float a, float b, float c, bf16)
+{
+    float root;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(b));
+    return __fdividef(a, root + c);
 }
 
 template <typename S, typename G, int WIDTH> struct adamw_step {
@@ -35,7 +57,7 @@ template <typename S, typename G, int WIDTH> struct adamw_step {
     const double *scale;
     float rate, shrink; // rate over 1 − β₁ᵗ; shrink is rate · decay
     float beta1, rest1, beta2, rest2, second, epsilon; // rest: 1 − β, which fp32 would cancel
-    uint64_t key;
+    uint64_t mixed_key;
     int64_t position; // of the first element
 
     __device__ void operator()(int64_t, int64_t at) const
@@ -52,14 +74,14 @@ template <typename S, typename G, int WIDTH> struct adamw_step {
         unpack(square, squares);
         unpack(g, gradients);
         uint64_t draws[V];
+        draw(draws, mixed_key, position + at);
 #pragma unroll
         for (int i = 0; i < V; i++) {
             float d = g[i] * factor;
             first[i] = beta1 * first[i] + rest1 * d;
             square[i] = beta2 * square[i] + rest2 * d * d;
             w[i] -= w[i] * shrink;
-            w[i] -= rate * first[i] / (sqrtf(square[i] * second) + epsilon);
-            draws[i] = counter_rng_bits(key, (uint64_t)(position + at + i));
+            w[i] -= divide_by_root(rate * first[i], square[i] * second, epsilon, S());
         }
         store_drawn(weight + at, w, draws, 0);
         store_drawn(m + at, first, draws, 1);
@@ -117,7 +139,7 @@ void cuda_adamw(struct device *device, struct tensor weight, struct tensor m, st
             (float)(1 - adamw->beta2),
             (float)(1 / (1 - pow(adamw->beta2, t))),
             (float)adamw->epsilon,
-            adamw->key,
+            counter_rng_mix(adamw->key),
             adamw->first,
         };
         map(cuda, op, weight.rows, weight.columns, "adamw");

@@ -6,7 +6,7 @@
 // shared memory (scores), and of a score tile in registers with rows in shared memory (everything
 // else). The registers of a product's result are the left operand of the next product.
 
-#include "train/cuda/attention_kernel.h"
+#include "train/cuda/attention/attention_kernel.h"
 
 #include "train/cuda/mma.cuh"
 

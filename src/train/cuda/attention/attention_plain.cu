@@ -2,7 +2,7 @@
 // Attention with plain loops: a warp per row, its lanes share the columns of a head. See
 // attention_kernel.h.
 
-#include "train/cuda/attention_kernel.h"
+#include "train/cuda/attention/attention_kernel.h"
 
 #include <cuda_bf16.h>
 

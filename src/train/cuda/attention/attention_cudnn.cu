@@ -3,7 +3,7 @@
 // cudnn-frontend emits for flash attention with a padding mask, a causal mask and ragged rows:
 // other patterns compute the same and are not recognised.
 
-#include "train/cuda/attention_cudnn.h"
+#include "train/cuda/attention/attention_cudnn.h"
 
 #include <cudnn.h>
 #include <dlfcn.h>

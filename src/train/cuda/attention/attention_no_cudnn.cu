@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for attention_cudnn.cu in a build without cuDNN: opening it always fails.
 
-#include "train/cuda/attention_cudnn.h"
+#include "train/cuda/attention/attention_cudnn.h"
 
 #include <stdio.h>
 

@@ -20,8 +20,8 @@
 #include "train/cuda/cuda.h"
 
 #include "base/attention_workspace.h"
-#include "train/cuda/attention_cudnn.h"
-#include "train/cuda/attention_kernel.h"
+#include "train/cuda/attention/attention_cudnn.h"
+#include "train/cuda/attention/attention_kernel.h"
 
 #include <math.h>
 #include <stdio.h>
