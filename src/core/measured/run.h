@@ -61,7 +61,7 @@ struct text run_source(const struct run *run);
 // The predicted bytes of the reading that the row quotes: allocated, reserved or the whole device.
 double run_memory(const struct run *run, const struct memory *memory);
 
-// Lengths of unpacked rows: a mean, or P10, P50 and P90.
+// Lengths of unpacked rows, or of the documents in packed ones: a mean, or P10, P50 and P90.
 struct run_lengths {
     double mean, spread; // the spread is that of the logarithm
 };

@@ -267,6 +267,9 @@ static enum err read_batch(struct setup *setup, const struct run *run)
     struct run_lengths lengths = { NAN, RUN_LENGTH_SPREAD };
     if (run->lengths)
         TRY(run_lengths(&lengths, run->lengths));
+    if (packed == PACKED_YES && run->lengths) // the documents in rows: E[l²] = E[l]² · exp(σ²)
+        setup->batch.squares =
+            setup->batch.tokens * fmin(width, lengths.mean * exp(lengths.spread * lengths.spread));
     if (packed == PACKED_NO || packed == PACKED_END_TO_END) // grouped rows are alike in all ranks
         setup->batch.spread = step_batch_spread(lengths.spread, rows, packed == PACKED_NO);
     setup->batch.varies = packed == PACKED_GROUPED ? lengths.spread : setup->batch.spread;

@@ -176,6 +176,21 @@ TEST(run_widths_follow_the_lengths_column)
     CHECK(strstr(error_text(), "X-1") && strstr(error_text(), "lengths"));
 }
 
+TEST(run_documents_in_packed_rows_attend_to_themselves)
+{
+    struct setup setup;
+    struct run *run;
+    const char *row = "X-1,o/r,Llama-2-7B,full,4096,yes,2,nemo,A100-80GB,1,,,,,,,\"%s\",,";
+    CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "")));
+    CHECK(setup.batch.tokens == 8192 && setup.batch.squares == 2.0 * 4096 * 4096);
+    CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "100,200,400")));
+    double variance = pow(log(4) / 2 / STATS_P90, 2), mean = 200 * exp(variance / 2);
+    CHECK(setup.batch.tokens == 8192 && setup.batch.width == 4096);
+    CHECK_NEAR(setup.batch.squares, 8192 * mean * exp(variance), 1e-9);
+    CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "4000"))); // no more than the row
+    CHECK(setup.batch.squares == 2.0 * 4096 * 4096);
+}
+
 TEST(run_framework_without_compile_is_not_the_compiled_stack)
 {
     struct setup setup;
