@@ -4,10 +4,9 @@
 #include "train/cuda/kernels.cuh"
 #include "train/cuda/operations.h"
 
-#define LARGEST 448.0f
-enum { TWO_ROWS = 448 }; // lanes of a row of 28,672 columns, of which two blocks fit
-
-#define LEAST 0x1p-10f // of weights
+#define LARGEST 448.0f   // code
+#define LEAST 0x1p-10f   // magnitude of a row of weights that counts
+enum { TWO_ROWS = 448 }; // lanes of a row of 28,672 columns: two such blocks fit
 
 static __device__ inline float scale_of(float largest, float smallest)
 {
