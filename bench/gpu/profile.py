@@ -4,8 +4,8 @@
     python3 bench/gpu/profile.py [--kernels REGEX] [--skip N] [--count N] [--csv FILE] llama-3.1-8b lora fp8 4096 4 3
 
 The words are bench/engine's. Kernels run one after the other, with pauses between them, so that none meets the power limit
-that a step is under: together they take less than a step does. Products are not tuned here (TUNE=0); where an earlier run of
-the same shapes tuned them, its choices are read. Prints a line per kernel and launch shape: milliseconds in all, launches, and
+that a step is under: together they take less than a step does. A first run, which is not measured, tunes the products and keeps
+its choices; the second has them from its beginning. Prints a line per kernel and launch shape: milliseconds in all, launches, and
 microseconds of each group of launches that take about as long.
 """
 import argparse
@@ -25,7 +25,8 @@ def measure(options, path):
                "--launch-skip", str(options.skip), "--launch-count", str(options.count)]
     if options.kernels:
         command += ["--kernel-name", "regex:" + options.kernels]
-    return subprocess.run(command + ["build/fast/bench/engine", *options.words], env=dict(os.environ, TUNE="0")).returncode
+    engine = ["build/fast/bench/engine", *options.words]
+    return subprocess.run(engine).returncode or subprocess.run(command + engine).returncode
 
 
 def read(path):
@@ -60,7 +61,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = options.csv or os.path.join(folder, "kernels.csv")
         failed = measure(options, path)
-        launches = read(path)
+        launches = {} if failed else read(path)
     for (name, block, grid), values in sorted(launches.items(), key=lambda item: -sum(item[1])):
         print(f"{sum(values):9.2f} ms  {name[:70]} {block} {grid}: {groups(values)} µs")
     return failed or not launches

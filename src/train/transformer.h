@@ -124,7 +124,7 @@ struct projection {
     struct linear *linears[PROJECTION_LINEARS];
     int count;
     int64_t in, out;
-    int64_t ranks;                      // sum over its adapters; 0: no adapter
+    int64_t z_columns;                  // that adapters fill: the sum of their ranks; 0: no adapter
     int64_t rank;                       // the same, padded
     struct tensor stacked;              // [W B; A 0]; none if W is quantised
     struct tensor a, b;                 // (rank, in), (out, rank): views of stacked, or separate
@@ -229,7 +229,7 @@ struct transformer_scratch {
     struct tensor row_norms;         // (1, widest out)
     struct tensor unpacked;    // the largest projection, or those of some experts, dequantised
     struct scaled input;       // in fp8: (T, widest)
-    struct tensor shifts;      // (1, most ranks): of adapters beside fp8
+    struct tensor shifts;      // (1, most z_columns): of adapters beside fp8
     struct tensor expert_rows; // (N, C + rank): what experts give, or its gradient
     struct tensor dexpert_activated; // (N, F)
     struct tensor dexpert_weights;   // (N, 1)

@@ -80,7 +80,7 @@ static void join(struct transformer *t, struct projection *p, struct linear *lin
 static void pad_rank(const struct transformer *t, struct projection *p)
 {
     int64_t padding = t->device->padding;
-    p->ranks = p->rank;
+    p->z_columns = p->rank;
     p->rank = (p->rank + padding - 1) / padding * padding;
 }
 

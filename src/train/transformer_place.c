@@ -107,8 +107,8 @@ static void place_quantized(struct transformer *t, struct parameter *p, struct l
 static int64_t code_columns(const struct transformer *t, const struct projection *p,
                             int64_t columns)
 {
-    int64_t each = 2 * t->device->padding, all = columns + 3 * p->ranks;
-    return p->ranks ? (all + each - 1) / each * each : columns;
+    int64_t each = 2 * t->device->padding, all = columns + 3 * p->z_columns;
+    return p->z_columns ? (all + each - 1) / each * each : columns;
 }
 
 static struct scaled place_scaled(struct transformer *t, struct layer_bytes *layer,
@@ -639,7 +639,7 @@ static void place_expert_scratch(struct transformer *t)
 
 struct widest {
     int64_t in, out, elements; // of any projection; elements: of its stacked block
-    int64_t codes, ranks;      // of an input or its gradient in fp8; of adapters
+    int64_t codes, z_columns;  // of an input or its gradient in fp8
 };
 
 // So many projections of this shape are unpacked at once.
@@ -647,7 +647,7 @@ static void widen(const struct transformer *t, struct widest *widest, const stru
                   int64_t at_once)
 {
     widest->codes = larger(widest->codes, code_columns(t, p, larger(p->in, p->out)));
-    widest->ranks = larger(widest->ranks, p->ranks);
+    widest->z_columns = larger(widest->z_columns, p->z_columns);
     widest->in = larger(widest->in, p->in);
     widest->out = larger(widest->out, p->out);
     widest->elements = larger(widest->elements, at_once * (p->in + p->rank) * (p->out + p->rank));
@@ -678,7 +678,7 @@ static void place_widest(struct transformer *t)
     if (t->setup.fp8) {
         s->input =
             place_scaled(t, NULL, BLOCKS_WORKSPACE, "inputs in fp8", t->setup.tokens, widest.codes);
-        s->shifts = work(t, "inputs in fp8", DTYPE_F32, 1, widest.ranks);
+        s->shifts = work(t, "inputs in fp8", DTYPE_F32, 1, widest.z_columns);
     }
     if (recipe->dora) {
         s->row_norms = work(t, "magnitudes", exact_type(t), 1, widest.out);

@@ -94,23 +94,23 @@ static void compute_low_rank(struct transformer *t, const struct micro_batch *ba
         ops(t)->cast(t->device, first_rows(p->z, x.rows), z);
 }
 
-// y = x wᵀ + z bᵀ in fp8, where x has z in its next columns. b is (N, ranks), or (ranks, N) if it
-// is transposed; ranks: 0 leaves the adapters out.
+// y = x wᵀ + z bᵀ in fp8, where x has z in its next columns. b is (N, z_columns), or (z_columns, N)
+// if it is transposed; z_columns: 0 leaves the adapters out.
 static void multiply_in_fp8(struct transformer *t, struct tensor y, struct tensor x,
-                            struct scaled w, struct tensor b, bool transposed, int64_t ranks,
+                            struct scaled w, struct tensor b, bool transposed, int64_t z_columns,
                             int64_t columns)
 {
-    struct tensor shifts = tensor_columns(t->scratch.shifts, 0, ranks);
-    struct tensor codes = ranks ? w.codes : tensor_columns(w.codes, 0, columns);
+    struct tensor shifts = tensor_columns(t->scratch.shifts, 0, z_columns);
+    struct tensor codes = z_columns ? w.codes : tensor_columns(w.codes, 0, columns);
     struct scaled input = { tensor_of(t->scratch.input.codes.at, DTYPE_F8, x.rows, codes.columns),
                             first_rows(t->scratch.input.scales, x.rows) };
-    if (ranks)
-        ops(t)->quantize_adapters(t->device, tensor_columns(w.codes, columns, 3 * ranks), shifts,
-                                  transposed ? tensor_rows(b, 0, ranks)
-                                             : tensor_columns(b, 0, ranks),
-                                  transposed, w.scales);
+    if (z_columns)
+        ops(t)->quantize_adapters(
+            t->device, tensor_columns(w.codes, columns, 3 * z_columns), shifts,
+            transposed ? tensor_rows(b, 0, z_columns) : tensor_columns(b, 0, z_columns), transposed,
+            w.scales);
     ops(t)->quantize_inputs(t->device, input.codes, input.scales, tensor_columns(x, 0, columns),
-                            tensor_columns(x, columns, ranks), shifts);
+                            tensor_columns(x, columns, z_columns), shifts);
     ops(t)->matmul_scaled(t->device, y, input.codes, input.scales, codes, w.scales, 0);
 }
 
@@ -132,7 +132,7 @@ void transformer_project(struct transformer *t, const struct micro_batch *batch,
         ops(t)->matmul_nt(t->device, y, tensor_columns(x, 0, p->in + rank),
                           tensor_columns(tensor_rows(block, 0, p->out), 0, p->in + rank), 1, 0);
     } else {
-        multiply_in_fp8(t, y, x, p->forward, p->b, false, rank ? p->ranks : 0, p->in);
+        multiply_in_fp8(t, y, x, p->forward, p->b, false, rank ? p->z_columns : 0, p->in);
     }
     if (rank && t->setup.recipe->dora)
         transformer_magnify(t, p, block, y);
@@ -197,7 +197,7 @@ static void input_gradient(struct transformer *t, const struct micro_batch *batc
         ops(t)->matmul_nn(t->device, dx, tensor_columns(dy, 0, p->out + rank),
                           tensor_columns(tensor_rows(block, 0, p->out + rank), 0, p->in), 1, 0);
     } else {
-        multiply_in_fp8(t, dx, dy, p->backward, a, true, rank ? p->ranks : 0, p->out);
+        multiply_in_fp8(t, dx, dy, p->backward, a, true, rank ? p->z_columns : 0, p->out);
     }
     if (p->rank)
         transformer_note_adapters(t, "adapter a", p, x.rows);

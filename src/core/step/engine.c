@@ -178,8 +178,8 @@ static int64_t fp8_bytes(int64_t rows, int64_t columns)
 // Codes of a row of so many weights, with those of its adapters behind them (train/backend.h).
 static int64_t code_columns(const struct layout_of *l, const struct product *p, int64_t columns)
 {
-    int64_t ranks = p->adapters * l->rank;
-    return ranks ? round_up(columns + 3 * ranks, 2 * l->device.padding) : columns;
+    int64_t z_columns = p->adapters * l->rank;
+    return z_columns ? round_up(columns + 3 * z_columns, 2 * l->device.padding) : columns;
 }
 
 static int64_t linear_bytes(const struct layout_of *l, const struct product *p)
@@ -517,13 +517,13 @@ static int64_t at_once(const struct layout_of *l)
 
 static int64_t widest_bytes(const struct layout_of *l)
 {
-    int64_t widest_in = 0, widest_out = 0, largest = 0, bytes = 0, codes = 0, ranks = 0;
+    int64_t widest_in = 0, widest_out = 0, largest = 0, bytes = 0, codes = 0, z_columns = 0;
     const struct product *experts = &l->products[EXPERT_GATE];
     bool on_experts = experts[0].columns + experts[1].columns > 0;
     for (int i = 0; i < PRODUCTS; i++) {
         const struct product *p = &l->products[i];
         codes = larger(codes, code_columns(l, p, larger(p->in, p->out)));
-        ranks = larger(ranks, p->adapters * l->rank);
+        z_columns = larger(z_columns, p->adapters * l->rank);
         widest_in = larger(widest_in, p->in);
         widest_out = larger(widest_out, p->out);
         largest = larger(largest, (i >= EXPERT_GATE ? at_once(l) : 1) * block_elements(p));
@@ -534,7 +534,7 @@ static int64_t widest_bytes(const struct layout_of *l)
         bytes += tensor(1, largest, l->compute); // a product's block, unpacked
     if (l->r->recipe->dora && !l->full) // outputs before their magnitudes, and lengths of rows
         bytes += tensor(l->tokens, widest_out, l->compute) + tensor(1, widest_out, EXACT);
-    return bytes + (l->fp8 ? fp8_bytes(l->tokens, codes) + tensor(1, ranks, 4) : 0);
+    return bytes + (l->fp8 ? fp8_bytes(l->tokens, codes) + tensor(1, z_columns, 4) : 0);
 }
 
 // Of the routers and experts.

@@ -276,7 +276,8 @@ static __device__ inline void store_any(operand out, int64_t i, const float (&in
 
 // --- sums --------------------------------------------------------------------
 
-// The sum over the `lanes` threads that share a row: a power of two; over 32 it is the whole block.
+// The sum over the `lanes` threads that share a row: a power of two, or whole warps: over 32 it is
+// the whole block.
 // All threads of the warp, or of the block, must call it.
 static __device__ inline float group_sum(float x, int lanes)
 {
