@@ -105,6 +105,24 @@ static enum err leanest(struct search_result *out, bool *found, struct plan *pla
     return OK;
 }
 
+// The search keeps one configuration of each card and number of GPUs by middle values. Of the GPUs
+// that were chosen, the settings that a search of them alone finds, where their median is less.
+static enum err refine(struct plan *plan, struct arena *arena, const struct search_space *space)
+{
+    struct search_space own = *space;
+    struct search search;
+    own.gpu = plan->chosen.gpu;
+    own.gpus = plan->chosen.gpus;
+    own.global_batch = plan->chosen.workload.global_batch;
+    TRY(search_run(&search, arena, &own));
+    if (!search.count || !search.best[0].stable)
+        return OK;
+    TRY(plan_settle(plan, arena, &search.best[0]));
+    if (search.best[0].gpu_hours < plan->chosen.gpu_hours)
+        plan->chosen = search.best[0];
+    return OK;
+}
+
 // By the goal: within deadline and budget where they are given, else the cheapest, or the fewest
 // GPU hours where a GPU was named or nothing has a price. All of these are stable.
 static enum err choose_result(struct plan *plan, struct arena *arena, const struct search *search,
@@ -122,6 +140,8 @@ static enum err choose_result(struct plan *plan, struct arena *arena, const stru
     }
     if (!found)
         TRY(leanest(&plan->chosen, &found, plan, arena, search));
+    if (found && !(space->gpu && space->gpus))
+        return refine(plan, arena, space);
     if (!found)
         plan->chosen = *roomiest(search);
     return OK;

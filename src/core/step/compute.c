@@ -17,9 +17,11 @@
 // has to live on the board's power, which a short product does not show: cards of one chip differ
 // by it: a GB300 of 1,400 W runs fp8 1.12 to 1.21 times as fast as a GB200 of 1,200 W in the same
 // tables (Megatron-Bridge, MLPerf 5.1). Collectives are kernels that share the processors with
-// compute; on MI300X, products and collectives side by side gain 21 % of what they would without
-// getting in each other's way (AMD, arXiv 2412.14335). Two published steps of CDNA 4 hide their
-// reductions as NVIDIA's cards do.
+// compute. Over NVLink NCCL takes 16 of them, which products lack for that time: 16 of 132 on
+// Hopper, of 148 on Blackwell, of 108 on Ampere (15 % of them were seen busy: NVIDIA/nccl issue
+// 1432; products beside collectives are 18.9 % slower on average: arXiv 2507.03114); over PCIe 2.
+// On MI300X, products and collectives side by side gain 21 % of what they would without getting in
+// each other's way (AMD, arXiv 2412.14335). Two published steps of CDNA 4 hide all of it.
 static const struct generation {
     const char *begins;     // the compute capability, or the architecture where there is none
     double datasheet_share; // of the peak that a product sustains, where nothing was measured
@@ -27,15 +29,15 @@ static const struct generation {
     double power_flops_per_s,
         power_watts;       // bf16, that a board of that power sustains; 0: not known
     double flash2, modern; // attention forward against products: FlashAttention-2; cuDNN, FA3
-    double overlap; // of the communication that a stack runs beside compute, what is hidden by it
+    double overlap; // of the collectives that a stack runs beside compute, what is hidden by it
 } generations[] = {
-    { "9.0", 0.68, 0.86, 700e12, 700, 0.48, 0.92, 1 },        // Hopper
-    { "10.3", 0.64, 0.76, 0, 0, 0.30, 0.80, 1 },              // Blackwell Ultra
-    { "10.", 0.58, 0.76, 0, 0, 0.30, 0.80, 1 },               // Blackwell for data centres
-    { "12.", 0.97, 1.00, 410e12, 600, 0.78, 0.80, 1 },        // Blackwell for workstations
-    { "8.9", 0.72, 0.92, 217e12, 350, 0.78, 0.80, 1 },        // Ada
-    { "8.", 0.78, 0.92, 0, 0, 0.78, 0.80, 1 },                // Ampere
-    { "7.", 0.65, 0.92, 0, 0, 0.40, 0.40, 1 },                // Volta, Turing
+    { "9.0", 0.68, 0.86, 700e12, 700, 0.48, 0.92, 0.88 },     // Hopper
+    { "10.3", 0.64, 0.76, 0, 0, 0.30, 0.80, 0.89 },           // Blackwell Ultra
+    { "10.", 0.58, 0.76, 0, 0, 0.30, 0.80, 0.89 },            // Blackwell for data centres
+    { "12.", 0.97, 1.00, 410e12, 600, 0.78, 0.80, 0.98 },     // Blackwell for workstations
+    { "8.9", 0.72, 0.92, 217e12, 350, 0.78, 0.80, 0.98 },     // Ada
+    { "8.", 0.78, 0.92, 0, 0, 0.78, 0.80, 0.85 },             // Ampere
+    { "7.", 0.65, 0.92, 0, 0, 0.40, 0.40, 0.80 },             // Volta, Turing
     { "gfx942", 0.55, 0.90, 700e12, 1000, 0.50, 0.60, 0.21 }, // CDNA 3
     { "gfx950", 0.60, 0.95, 1500e12, 1400, 0.50, 0.60, 1 },   // CDNA 4
     { "gfx", 0.46, 0.76, 0, 0, 0.50, 0.60, 0.21 },            // CDNA 2, RDNA
@@ -454,14 +456,12 @@ static double slowest_host(const struct stack *stack, double doublings)
 
 // What can hide behind compute. A loop over experts waits for the device in each turn of a forward
 // pass, so its host asks for the next layer's weights too late; only backward runs ahead.
-static double overlap_of(const struct step *step, const struct step_request *r,
-                         const struct gpu *gpu)
+static double overlap_of(const struct step *step, const struct step_request *r)
 {
     bool waits = r->recipe->experts == RECIPE_EXPERTS_EAGER;
     double passes = r->recipe->checkpointing == RECIPE_RECOMPUTE ? 3 : 2;
     double sparse = step->layers > 0 ? step->sparse_layers / step->layers : 0;
-    return r->stack->overlap * generation_of(gpu)->overlap *
-           (waits ? 1 - sparse * (passes - 1) / passes : 1);
+    return r->stack->overlap * (waits ? 1 - sparse * (passes - 1) / passes : 1);
 }
 
 void compute_time(struct timing *out, const struct step *step, const struct step_request *r,
@@ -484,7 +484,8 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     out->uneven_seconds = most + mean_waiting(most, beside, r->batch.varies) - (device + waiting);
 
     double rounds = step_rounds(r);
-    double hidden = fmin(rounds * network.hideable * overlap_of(step, r, gpu), 0.9 * busy);
+    double beside_compute = generation_of(gpu)->overlap * network.hideable + network.copied;
+    double hidden = fmin(rounds * overlap_of(step, r) * beside_compute, 0.9 * busy);
     out->exposed_seconds = rounds * network.per_layer - hidden;
     // Gradients are reduced beside the backward of the micro-batch that does so, in the time that
     // its gathers leave. Stages that a GPU holds in turns end one after another, while as many

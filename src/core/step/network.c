@@ -264,7 +264,7 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double summed = step_rounds(r) * r->accumulation > updates ? 8 / host_bytes_per_s : 0;
     double copied = fast ? 0 : weights * (2 / links->pcie_bytes_per_s + summed);
     out->per_layer += copied;
-    out->hideable += copied;
+    out->copied += copied;
     double update = fast ? 2 * states / links->pcie_bytes_per_s
                          : 4 / links->pcie_bytes_per_s + 2 * states / host_bytes_per_s;
     out->offload = updates * weights * update;
@@ -278,7 +278,7 @@ static void add_activations(struct network_seconds *out, const struct step_reque
         return;
     double copied = 2 * (double)engine_bytes(r, &engine_cuda).host / links->pcie_bytes_per_s;
     out->per_layer += copied;
-    out->hideable += copied;
+    out->copied += copied;
 }
 
 struct network_seconds network_time(const struct step *step, const struct step_request *r,
@@ -317,7 +317,8 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     // A tensor that is gathered when its product asks for it is waited for: transformers lets
     // DeepSpeed fetch 0.9·width² elements ahead, less than most tensors have.
     bool ahead = r->stack->fetches == STACK_FETCHES_UNITS;
-    out.hideable = (ahead ? gather : 0) + fetch + context + 0.5 * (pipeline + tensor);
+    out.hideable = (ahead ? gather : 0) + context + 0.5 * (pipeline + tensor);
+    out.copied = fetch;
 
     double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
     out.reductions = reductions(r);

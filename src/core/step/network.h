@@ -27,7 +27,8 @@ double network_usual_link(const struct gpu *gpu);
 
 struct network_seconds {
     double per_layer;  // tensor, context and expert exchanges and gathers of weights, in all layers
-    double hideable;   // of per_layer, what may overlap with compute
+    double hideable;   // of per_layer, the collectives that may overlap with compute
+    double copied;     // of per_layer, to and from the host: copies need no processors
     double per_step;   // reduction of gradients, gather of updated weights
     double reductions; // of gradients in a step: one, or one for each micro-batch
     double doublings;  // of the GPUs beyond one node, which all end a step together
@@ -46,6 +47,6 @@ struct network_payload {
 struct network_payload network_payload(const struct step *step, const struct step_request *request,
                                        const struct engine_device *device);
 
-// Per micro-batch (per_layer, hideable) and per optimizer step on one GPU.
+// Per micro-batch (per_layer, hideable, copied) and per optimizer step on one GPU.
 struct network_seconds network_time(const struct step *step, const struct step_request *request,
                                     const struct links *links);

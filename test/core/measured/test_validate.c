@@ -36,9 +36,6 @@ TEST(validate_shipped_runs_stay_within_the_promised_errors)
 
 TEST(validate_jobs_scale_over_gpus_as_published)
 {
-    // Three of 85 are off. FMS-065 fills its cards (79.2 of 80 GiB), where the allocator frees and
-    // reserves again in every step. MLP-088 runs with small buckets and without CUDA graphs, which
-    // its configuration calls a fix of memory. Of MLP-050 the cause is not known.
     struct knowledge k = knowledge_open();
     struct run *runs;
     size_t count, within = 0, points = 0;
@@ -54,8 +51,8 @@ TEST(validate_jobs_scale_over_gpus_as_published)
         for (size_t n = 1; n < series[i].count; n++, points++)
             off += fabs(series[i].points[n].predicted - series[i].points[n].published);
     }
-    CHECK(jobs >= 80 && (double)within >= 0.95 * (double)jobs);
-    CHECK(off / (double)points <= 0.05); // 0.039; it was 0.086
+    CHECK(jobs >= 84 && within == jobs);
+    CHECK(off / (double)points <= 0.05); // 0.037; it was 0.086
 }
 
 TEST(validate_a_row_does_not_help_to_predict_itself)

@@ -317,6 +317,27 @@ TEST(compute_on_cdna_3_hides_a_fifth_of_what_runs_beside_it)
     CHECK(fabs(seconds[0] / 4 / seconds[2] - 0.70) <= 0.10);
 }
 
+TEST(compute_collectives_take_16_of_an_h100s_132_processors_and_copies_none)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 8, 4096);
+    struct stack stack = *setup.stack;
+    setup.stack = &stack;
+    stack.overlap = 1;
+    setup.gpu = card(&k, "h100-sxm");
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.data = 8;
+    setup.layout.zero = 3;
+    struct estimate gathers = knowledge_estimate(&setup);
+    stack.overlap = 0;
+    double shown = knowledge_estimate(&setup).timing.exposed_seconds;
+    CHECK_NEAR(gathers.timing.exposed_seconds / shown, 16.0 / 132, 0.05);
+    setup.layout.offload_weights = true; // adds copies
+    stack.overlap = 1;
+    CHECK_NEAR(knowledge_estimate(&setup).timing.exposed_seconds, gathers.timing.exposed_seconds,
+               1e-9);
+}
+
 TEST(compute_hides_a_reduction_only_behind_what_backward_leaves)
 {
     struct knowledge k = knowledge_open();

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times of the kernels of the engine's steps, by Nsight Compute.
 
-    python3 bench/gpu/profile.py [--kernels REGEX] [--skip N] [--count N] [--csv FILE] llama-3.1-8b lora fp8 4096 4 3
+    python3 bench/gpu/kernel_times.py [--kernels REGEX] [--skip N] [--count N] [--csv FILE] llama-3.1-8b lora fp8 4096 4 3
 
 The words are bench/engine's. Kernels run one after the other, with pauses between them, so that none meets the power limit
 that a step is under: together they take less than a step does. A first run, which is not measured, tunes the products and keeps
