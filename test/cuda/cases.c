@@ -28,8 +28,14 @@ static const struct parity_shape heads[] = {
 };
 
 static const struct parity_shape vocabularies[] = {
-    { "61", 9, 61, 0, 0 },         { "strided 1000", 17, 1000, 8, 24 }, { "32000", 5, 32000, 0, 0 },
-    { "128256", 3, 128256, 0, 0 }, { "skewed 50257", 4, 50257, 1, 3 },  { 0 },
+    { "61", 9, 61, 0, 0 },
+    { "strided 1000", 17, 1000, 8, 24 },
+    { "32000", 5, 32000, 0, 0 },
+    { "128256", 3, 128256, 0, 0 },
+    { "skewed 50257", 4, 50257, 1, 3 },
+    { "151936", 3, 151936, 8, 16 },
+    { "262144", 2, 262144, 0, 0 },
+    { 0 },
 };
 
 static const struct parity_shape dense_only[] = {

@@ -23,7 +23,7 @@ static __device__ inline uint32_t shared_address(const void *at)
 }
 
 // Copies 16 bytes to shared memory; those after the first `bytes` become zeros.
-static __device__ inline void copy16(bf16 *out, const bf16 *in, int bytes)
+static __device__ inline void copy16(void *out, const void *in, int bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(out)),
                  "l"(in), "r"(bytes));
@@ -34,10 +34,16 @@ static __device__ inline void commit()
     asm volatile("cp.async.commit_group;");
 }
 
-// Waits until all but the newest LEFT groups have arrived, for every thread of the block.
+// Waits until all but the newest LEFT groups that this thread asked for have arrived.
+template <int LEFT> static __device__ inline void own_arrived()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+// The same for every thread of the block.
 template <int LEFT> static __device__ inline void arrived()
 {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT));
+    own_arrived<LEFT>();
     __syncthreads();
 }
 
