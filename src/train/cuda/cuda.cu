@@ -180,16 +180,17 @@ static int devices(void)
 
 static const int built_for[] = { __CUDA_ARCH_LIST__ }; // 800, 900, …; the last as PTX too
 
-// Code for 8.0 runs on 8.6, not on 9.0; PTX runs on everything newer.
-static bool runs_on(int capability)
+// The compute capability that the code was built for which runs there; 0: none. Code for 8.0 runs
+// on 8.6, not on 9.0; PTX runs on everything newer.
+static int code_for(int capability)
 {
-    int last = 0;
+    int last = 0, code = 0;
     for (int built : built_for) {
-        if (built / 100 == capability / 10 && built / 10 <= capability)
-            return true;
+        if (built / 100 == capability / 10 && built / 10 <= capability && built / 10 > code)
+            code = built / 10;
         last = built / 10 > last ? built / 10 : last;
     }
-    return capability >= last;
+    return code || capability < last ? code : last;
 }
 
 static void close_device(struct device *device)
@@ -258,7 +259,7 @@ static enum err open_device(struct device *device, int index)
                     cudaGetErrorString(status));
     }
     int capability = properties.major * 10 + properties.minor;
-    if (!runs_on(capability))
+    if (!code_for(capability))
         return fail(ERR_UNAVAILABLE,
                     "%s has compute capability %d.%d, which this build has no code for: build "
                     "with make ARCHS=%d (80 at least)",
@@ -268,6 +269,7 @@ static enum err open_device(struct device *device, int index)
         return fail(ERR_DEVICE_MEMORY, "out of memory: cannot open a GPU");
     cuda->multiprocessors = properties.multiProcessorCount;
     cuda->capability = capability;
+    cuda->code = code_for(capability);
     cuda->shared_bytes = (int)properties.sharedMemPerBlockOptin;
     device->backend = &backend_cuda;
     device->index = index;

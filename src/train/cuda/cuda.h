@@ -30,6 +30,7 @@ struct cuda {
     cudaStream_t stream;
     int multiprocessors;
     int capability;   // 90 for 9.0
+    int code;         // the capability that the code was built for: 80 may run on 90
     int shared_bytes; // shared memory that a thread block may use
     enum err err;     // the first one, until sync() returns it
     char problem[256];

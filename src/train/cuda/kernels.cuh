@@ -198,7 +198,7 @@ template <int V, typename T> __device__ inline void load(float (&out)[V], const 
     unpack(out, bits);
 }
 
-template <int V, typename T> __device__ inline void store(T *out, const float (&in)[V])
+template <int V, typename T> __device__ inline raw<V * sizeof(T)> narrow_all(const float (&in)[V])
 {
     raw<V * sizeof(T)> bits;
     T *x = reinterpret_cast<T *>(&bits);
@@ -216,7 +216,23 @@ template <int V, typename T> __device__ inline void store(T *out, const float (&
         for (int i = 0; i < V; i++)
             x[i] = narrow<T>(in[i]);
     }
-    *reinterpret_cast<raw<V * sizeof(T)> *>(out) = bits;
+    return bits;
+}
+
+template <int V, typename T> __device__ inline void store(T *out, const float (&in)[V])
+{
+    *reinterpret_cast<raw<V * sizeof(T)> *>(out) = narrow_all<V, T>(in);
+}
+
+// To global memory, where store() is slow: in loops that load from shared memory beside it, nvcc
+// makes four stores of an assignment of 16 bytes.
+template <int V, typename T> __device__ inline void store_whole(T *out, const float (&in)[V])
+{
+    raw<V * sizeof(T)> bits = narrow_all<V, T>(in);
+    if constexpr (sizeof bits == 16)
+        __stwb(reinterpret_cast<uint4 *>(out), bits.at);
+    else
+        *reinterpret_cast<raw<V * sizeof(T)> *>(out) = bits;
 }
 
 // An operand of any type, for small tensors: weights of norms, biases, sums.

@@ -209,7 +209,7 @@ static __device__ inline void give(T *out, const pack<V, T> &logits, float large
 #pragma unroll
     for (int i = 0; i < V; i++)
         x[i] *= slope[i];
-    store(out, x);
+    store_whole(out, x);
 }
 
 // A thread has every THREADS-th pack of V logits of its block's part, and waits for no other
@@ -240,8 +240,11 @@ __global__ void __launch_bounds__(THREADS, PER_SM)
         commit();
     }
     auto take_group = [&](int g) {
-        for (int i = g * group + threadIdx.x; i < min((g + 1) * group, keeps); i += THREADS)
-            take<T, V, CAPPED>(all, kept[i], cap);
+        for (int i = g * group + threadIdx.x; i < min((g + 1) * group, keeps); i += THREADS) {
+            pack<V, T> packed;
+            fetch(packed, (const T *)(kept + i)); // 16 bytes at once
+            take<T, V, CAPPED>(all, packed, cap);
+        }
     };
     own_arrived<3>(), take_group(0);
     own_arrived<2>(), take_group(1);
@@ -249,22 +252,27 @@ __global__ void __launch_bounds__(THREADS, PER_SM)
     own_arrived<0>(), take_group(3);
 #pragma unroll 4
     for (int i = keeps + threadIdx.x; i < count; i += THREADS) {
-        pack<V, T> again;
-        fetch(again, part + (int64_t)i * V);
-        take<T, V, CAPPED>(all, again, cap);
+        pack<V, T> packed;
+        fetch(packed, part + (int64_t)i * V);
+        take<T, V, CAPPED>(all, packed, cap);
     }
     all = join_cluster<T>(join_block<T>(all)); // and the target's logit was read
     float over = scale / all.sum;
     int64_t aim = (int64_t)target - (int64_t)first * V; // in this part
-    for (int i = threadIdx.x; i < keeps; i += THREADS)
-        give<T, V, CAPPED>(part + (int64_t)i * V, kept[i], all.largest, over, aim - (int64_t)i * V,
+    auto give_at = [&](int i, const pack<V, T> &packed) {
+        give<T, V, CAPPED>(part + (int64_t)i * V, packed, all.largest, over, aim - (int64_t)i * V,
                            scale, cap);
+    };
+    for (int i = threadIdx.x; i < keeps; i += THREADS) {
+        pack<V, T> packed;
+        fetch(packed, (const T *)(kept + i));
+        give_at(i, packed);
+    }
 #pragma unroll 4
     for (int i = keeps + threadIdx.x; i < count; i += THREADS) {
-        pack<V, T> again;
-        fetch(again, part + (int64_t)i * V);
-        give<T, V, CAPPED>(part + (int64_t)i * V, again, all.largest, over, aim - (int64_t)i * V,
-                           scale, cap);
+        pack<V, T> packed;
+        fetch(packed, part + (int64_t)i * V);
+        give_at(i, packed);
     }
     if (tells) {
         double loss = (log2((double)all.sum) + all.largest) * 0.6931471805599453 - aimed[0];
@@ -285,10 +293,8 @@ static void launch(struct cuda *cuda, struct tensor losses, struct tensor logits
     // A third of a multiprocessor's shared memory; single elements cannot be copied beside compute.
     int64_t room =
         pack_bytes == 16 ? ((cuda->shared_bytes + 1024) / PER_SM - OTHER_SHARED) / 16 : 0;
-    cudaFuncAttributes code = {}; // of a GPU before Hopper: it has no clusters, wherever it runs
-    cuda_check(cuda, cudaFuncGetAttributes(&code, kernel), "cross-entropy");
     unsigned blocks = 1;
-    while (code.ptxVersion >= 90 && blocks < MOST_BLOCKS && ceil_div(packs, blocks) > room && room)
+    while (cuda->code >= 90 && blocks < MOST_BLOCKS && ceil_div(packs, blocks) > room && room)
         blocks *= 2;
     int share = (int)ceil_div(packs, blocks), keeps = (int)least(room, share);
     cudaLaunchAttribute cluster = {};
