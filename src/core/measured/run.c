@@ -95,6 +95,8 @@ const struct field run_fields[] = {
     FIELD_OF(run, no_sync, answers, "FSDP keeps whole gradients between accumulated micro-batches"),
     FIELD_OF(run, trains_embeddings, answers, "embedding and head are trained beside adapters"),
     FIELD_OF(run, widens_unquantized, answers, "unquantised weights are fp32 beside the base"),
+    FIELD_OF(run, copies_on_save, answers, "a checkpoint copies 8-bit linears on the GPU",
+             .since = "0.9.7"),
     FIELD_OF(run, bare_loop, answers, "no trainer around the steps"),
     FIELD_OF(run, cuda_graphs, answers, "a layer's operations are replayed as one"),
     FIELD_OF(run, expert_kernel, expert_kernels, "how products of experts are run"),

@@ -32,7 +32,8 @@ struct run {
     const char *checkpointing, *parallelism, *offload, *framework, *stack;
     // How the stack differs from its default in this run: an index of the column's words.
     int kernels, attention, masks, loss, adapters, weights, gradients, states, optimizer;
-    int optimizer_in_backward, no_sync, trains_embeddings, widens_unquantized, bare_loop;
+    int optimizer_in_backward, no_sync, trains_embeddings, widens_unquantized, copies_on_save,
+        bare_loop;
     int cuda_graphs, expert_kernel, balanced_routing;
     const char *series, *gpu;
     double card_gib;
@@ -68,8 +69,9 @@ struct run_lengths {
 enum err run_lengths(struct run_lengths *out, const char *cell);
 
 // The runs that a row may mean: itself where it says rank, targets, precision and micro-batch,
-// otherwise one for each usual value of what it leaves out. Returns how many.
-size_t run_unsaid(struct run **out, struct arena *arena, const struct run *run);
+// otherwise one for each usual value of what it leaves out, with how often it is meant. Returns how
+// many.
+size_t run_unsaid(struct run **out, double **weights, struct arena *arena, const struct run *run);
 
 // Tokens per second of training steps over all GPUs, padding included, as an estimate states them:
 // evaluation that a rate covers is taken out of it. NAN where the row does not tell.

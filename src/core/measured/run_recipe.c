@@ -35,6 +35,7 @@ static const struct column_of {
     FACT(expert_kernel, IN_RECIPE, recipe, experts, CHOICE),
     FACT(balanced_routing, IN_STACK, stack, even_routing, FLAG),
     FACT(widens_unquantized, IN_STACK, stack, widens_unquantized, FLAG),
+    FACT(copies_on_save, IN_STACK, stack, copies_on_save, FLAG),
     FACT(cuda_graphs, IN_STACK, stack, cuda_graphs, FLAG),
 };
 

@@ -54,8 +54,8 @@ static void judge(struct validate_value *value)
     value->inside = m >= value->predicted.low && m <= value->predicted.high;
 }
 
-// The byte plans of the runs that a row may mean. Each is as likely as the others; of a row that
-// ran, as likely as it is to fit its card.
+// The byte plans of the runs that a row may mean, by how often they are meant; of a row that ran,
+// also by how likely each fits its card.
 struct plans {
     struct memory *items;
     double *weights; // they sum to 1
@@ -71,7 +71,8 @@ static void plan_unsaid(struct plans *out, struct arena *arena, const struct val
                         const struct run *run, const struct memory *as_read)
 {
     struct run *runs;
-    size_t count = run_unsaid(&runs, arena, run);
+    double *likely;
+    size_t count = run_unsaid(&runs, &likely, arena, run);
     *out = (struct plans){ .items = ARENA_NEW(arena, struct memory, count),
                            .weights = ARENA_NEW(arena, double, count) };
     double sum = 0;
@@ -83,7 +84,7 @@ static void plan_unsaid(struct plans *out, struct arena *arena, const struct val
             continue;
         double fits = memory_fit_probability(memory, card_bytes(run, &setup));
         double weight = run->peak_mem_gib_per_gpu > 0 && fits >= 0 ? fits : 1;
-        sum += out->weights[out->count++] = weight;
+        sum += out->weights[out->count++] = likely[i] * weight;
     }
     if (!(sum > 0)) {
         *out->items = *as_read;

@@ -151,6 +151,7 @@ const char *plan_moment_words(const struct memory *memory)
     static const struct {
         const char *moment, *words;
     } moments[] = { { "loss", "at the loss" },
+                    { "checkpoint", "while a checkpoint is saved" },
                     { "backward", "in the backward pass" },
                     { "update", "in the optimizer step" },
                     { "start", "from the start on" } };

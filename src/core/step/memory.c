@@ -269,6 +269,14 @@ static double update_copies(const struct step *step, const struct step_request *
     return (widens ? 4 * weights : 0) + r->stack->update_copies * weights * rate.state / 2;
 }
 
+// What a checkpoint of adapters copies beside the weights: bitsandbytes 0.38.0 to 0.39.0 turned
+// 8-bit linears back to their first layout for it, all of them (its issue 324, pull request 503).
+static double checkpoint_copies(const double *parts, const struct step_request *r)
+{
+    bool copies = r->stack->copies_on_save && r->recipe->quantization == RECIPE_INT8;
+    return copies ? parts[MEMORY_QUANTIZED] : 0;
+}
+
 // Bytes of gradients in the update: each GPU has its shard, however many it held before.
 static double reduced_gradients(const struct step *step, const struct step_request *r, double held)
 {
@@ -329,6 +337,7 @@ static const char *take_peak(double *parts, const struct step *step, const struc
           .temporaries = update_copies(step, r),
           .gradients = reduced_gradients(step, r, gradients),
           .gathered = is_deepspeed(r->stack) || shared_base(r) ? gathered(step, r, 0) : 0 },
+        { .name = "checkpoint", .temporaries = checkpoint_copies(parts, r) },
     };
     const struct moment *peak = &moments[0];
     for (size_t i = 1; i < sizeof moments / sizeof *moments; i++)

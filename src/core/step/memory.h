@@ -42,7 +42,7 @@ struct memory_device memory_device(const struct gpu *gpu, bool varied_widths); /
 struct memory {
     double parts[MEMORY_PARTS]; // at the peak; they sum to total_bytes
     double allocated_bytes, reserved_bytes, total_bytes, device_bytes, host_bytes;
-    const char *moment; // of the peak: "loss", "backward", "update"; "start": all the time
+    const char *moment; // of the peak: "loss", "backward", "update", "checkpoint"; "start": always
     double lost_share;  // allocated bytes are needed this many times: fragmentation
     double spread;      // half of the 80 % range of measured over planned bytes, as a logarithm
     double

@@ -54,6 +54,8 @@ const struct field stack_fields[] = {
     FIELD(stack, unties, FLAG, "a tied head becomes a second matrix", .since = "0.3.0"),
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
     FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
+    FIELD(stack, copies_on_save, FLAG, "a checkpoint copies 8-bit linears on the GPU",
+          .since = "0.9.7"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
     FIELD(stack, remakes, FLAG, "a whole-model compiler recomputes norm and gate outputs"),
     FIELD(stack, dropout, SHARE, "on adapters, unless the recipe gives one"),

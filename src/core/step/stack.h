@@ -56,6 +56,7 @@ struct stack {
     bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
+    bool copies_on_save;        // a checkpoint copies 8-bit linears first (bitsandbytes 0.38, 0.39)
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
     bool remakes;               // a whole-model compiler recomputes norm and gate outputs
     double loss_bytes;          // kept per logit at the peak

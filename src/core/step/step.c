@@ -216,7 +216,7 @@ static void add_adapter(struct build *b, double rows, double in, double out, dou
         on_input.backward_bytes += 5;
         on_input.forward_launches += 1;
         on_input.backward_launches += 1;
-        copy = fmax(copy, 2) + 1;
+        copy = fmax(copy, element_bytes(b)) + 1;
     }
     add_elementwise(b, "adapter sum", cost->on_output, rows * out, 0);
     add_elementwise(b, "adapter input", on_input, rows * in, copy * rows * in);

@@ -269,21 +269,34 @@ TEST(run_of_an_unknown_mixture_or_hybrid_is_never_a_dense_model_of_its_size)
 TEST(run_that_leaves_facts_out_may_mean_each_usual_value_of_them)
 {
     struct run *runs, said = { .method = "qlora", .lora_rank = "16", .micro_batch = 2 };
+    double *weights;
     said.lora_targets = "q,v";
     said.precision = "bf16";
-    CHECK(run_unsaid(&runs, &test_arena, &said) == 1 && runs[0].lora_rank == said.lora_rank);
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &said) == 1 &&
+          runs[0].lora_rank == said.lora_rank && weights[0] == 1);
     struct run run = said;
     run.lora_rank = NULL;
-    CHECK(run_unsaid(&runs, &test_arena, &run) == 3);
-    CHECK(!strcmp(runs[0].lora_rank, "8") && !strcmp(runs[2].lora_rank, "64"));
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 4);
+    CHECK(!strcmp(runs[0].lora_rank, "8") && !strcmp(runs[3].lora_rank, "64"));
     run.precision = NULL;
-    CHECK(run_unsaid(&runs, &test_arena, &run) == 3 * 2 && !strcmp(runs[5].precision, "fp32"));
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 4 * 2);
+    CHECK(!strcmp(runs[7].precision, "fp32"));
     run.precision = "bf16";
     run.lora_targets = "unknown";
     run.micro_batch = NAN;
-    CHECK(run_unsaid(&runs, &test_arena, &run) == 3 * 2 * 5);
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 4 * 2 * 5);
     CHECK(!strcmp(runs[0].lora_targets, "q,v") && runs[0].micro_batch == 1);
-    CHECK(!strcmp(runs[29].lora_targets, "all-linear") && runs[29].micro_batch == 16);
+    CHECK(!strcmp(runs[39].lora_targets, "all-linear") && runs[39].micro_batch == 16);
     run.method = "full"; // no adapters
-    CHECK(run_unsaid(&runs, &test_arena, &run) == 5);
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 5);
+}
+
+TEST(run_of_qlora_without_targets_means_all_linears_more_often_than_two)
+{
+    struct run *runs, run = { .method = "qlora", .lora_rank = "16", .micro_batch = 1 };
+    double *weights;
+    run.precision = "bf16";
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 2 && weights[1] == 3 * weights[0]);
+    run.method = "lora";
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 2 && weights[1] == weights[0]);
 }
