@@ -106,6 +106,8 @@ const struct field run_fields[] = {
           "GPUs"),
     FIELD(run, gpu, TEXT, "card"),
     FIELD(run, card_gib, NUMBER, "memory of the card, where only that is known"),
+    FIELD(run, context_gib, NUMBER, "memory beside PyTorch's: CUDA context and libraries",
+          .since = "0.9.7"),
     FIELD(run, n_gpus, COUNT, "cards"),
     FIELD(run, tokens_per_s_total, NUMBER, "measured, over all GPUs"),
     FIELD(run, tokens_per_s_per_gpu, NUMBER, "measured"),

@@ -36,7 +36,7 @@ struct run {
         bare_loop;
     int cuda_graphs, expert_kernel, balanced_routing;
     const char *series, *gpu;
-    double card_gib;
+    double card_gib, context_gib;
     int64_t n_gpus;
     double tokens_per_s_total, tokens_per_s_per_gpu;
     int rate_covers, counts;

@@ -49,6 +49,8 @@ static void set_facts(struct recipe *recipe, struct stack *stack, const struct r
         else if (word)
             *(int *)(object + facts[i].member) = word - 1;
     }
+    if (run->context_gib > 0)
+        stack->context_bytes = run->context_gib * 1073741824;
     if (run->weights && recipe->weights != RECIPE_FP32)
         stack->copies_weights = false; // they are the only copy
     if (run->bare_loop == RUN_YES)
