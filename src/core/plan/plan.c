@@ -130,7 +130,8 @@ static enum err choose_result(struct plan *plan, struct arena *arena, const stru
 {
     const struct plan_request *request = plan->request;
     bool found = false;
-    if (!isnan(request->deadline) || !isnan(request->budget)) {
+    bool limited = !isnan(request->deadline) || !isnan(request->budget);
+    if (limited) {
         TRY(plan_within(&plan->chosen, &found, plan, arena, search));
         if (!found)
             TRY(plan_least(&plan->chosen, &found, plan, arena, search,
@@ -140,7 +141,8 @@ static enum err choose_result(struct plan *plan, struct arena *arena, const stru
     }
     if (!found)
         TRY(leanest(&plan->chosen, &found, plan, arena, search));
-    if (found && !(space->gpu && space->gpus))
+    bool open = !space->gpu || !space->gpus;
+    if (found && open && !limited) // limits are kept by P90, which a lower median does not promise
         return refine(plan, arena, space);
     if (!found)
         plan->chosen = *roomiest(search);
