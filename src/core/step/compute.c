@@ -17,9 +17,10 @@
 // has to live on the board's power, which a short product does not show: cards of one chip differ
 // by it: a GB300 of 1,400 W runs fp8 1.12 to 1.21 times as fast as a GB200 of 1,200 W in the same
 // tables (Megatron-Bridge, MLPerf 5.1). Collectives are kernels that share the processors with
-// compute. Over NVLink NCCL takes 16 of them, which products lack for that time: 16 of 132 on
-// Hopper, of 148 on Blackwell, of 108 on Ampere (15 % of them were seen busy: NVIDIA/nccl issue
-// 1432; products beside collectives are 18.9 % slower on average: arXiv 2507.03114); over PCIe 2.
+// compute. Over NVLink NCCL is taken to run on 16 of them, which products lack for that time: 16 of
+// 132 on Hopper, of 148 on Blackwell, of 108 on Ampere, of 80 on Volta (15 % of a card that is not
+// named were seen busy: NVIDIA/nccl issue 1432; products beside collectives are 18.9 % slower on
+// average: arXiv 2507.03114); over PCIe on 2 (its issue 689).
 // On MI300X, products and collectives side by side gain 21 % of what they would without getting in
 // each other's way (AMD, arXiv 2412.14335). Two published steps of CDNA 4 hide all of it.
 static const struct generation {
@@ -53,6 +54,13 @@ static const struct generation *generation_of(const struct gpu *gpu)
     while (*g->begins && (!named || strncmp(named, g->begins, strlen(g->begins))))
         g++;
     return g;
+}
+
+// Of collectives beside compute, what is hidden by it.
+static double collective_overlap(const struct gpu *gpu)
+{
+    bool over_pcie = !strcmp(gpu->vendor, "nvidia") && !(network_usual_link(gpu) > 0);
+    return over_pcie ? 0.98 : generation_of(gpu)->overlap;
 }
 
 double compute_peak_flops_per_s(const struct gpu *gpu, int precision)
@@ -484,7 +492,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     out->uneven_seconds = most + mean_waiting(most, beside, r->batch.varies) - (device + waiting);
 
     double rounds = step_rounds(r);
-    double beside_compute = generation_of(gpu)->overlap * network.hideable + network.copied;
+    double beside_compute = collective_overlap(gpu) * network.hideable + network.copied;
     double hidden = fmin(rounds * overlap_of(step, r) * beside_compute, 0.9 * busy);
     out->exposed_seconds = rounds * network.per_layer - hidden;
     // Gradients are reduced beside the backward of the micro-batch that does so, in the time that
@@ -494,7 +502,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     double backward = r->recipe->method == RECIPE_FULL ? 2.0 / 3 : 0.5; // of the products
     double draining = r->layout->interleave > 1 ? (double)r->layout->pipeline : 1;
     double room = backward * fmax(draining, network.reductions) * (0.9 * busy - hidden);
-    double reduced_beside = network.per_step * r->stack->overlap * generation_of(gpu)->overlap;
+    double reduced_beside = network.per_step * r->stack->overlap * collective_overlap(gpu);
     out->reduce_seconds = network.per_step - fmin(reduced_beside, room) +
                           updates * straggling_seconds(busy, network.doublings);
     out->update_seconds *= updates;

@@ -336,6 +336,13 @@ TEST(compute_collectives_take_16_of_an_h100s_132_processors_and_copies_none)
     stack.overlap = 1;
     CHECK_NEAR(knowledge_estimate(&setup).timing.exposed_seconds, gathers.timing.exposed_seconds,
                1e-9);
+    setup.layout.offload_weights = false;
+    setup.gpu = card(&k, "t4"); // over PCIe
+    stack.overlap = 0;
+    shown = knowledge_estimate(&setup).timing.exposed_seconds;
+    stack.overlap = 1;
+    struct timing beside = knowledge_estimate(&setup).timing;
+    CHECK(beside.exposed_seconds > 0 && beside.exposed_seconds < 0.1 * shown);
 }
 
 TEST(compute_hides_a_reduction_only_behind_what_backward_leaves)
