@@ -377,9 +377,12 @@ static void time_weights(struct bench *b)
     }
     tensor(b, DTYPE_BF16, 28672, WIDTH, 0), tensor(b, DTYPE_F64, 1, 1, 0);
     show_bytes(b, "squares", squares, 2 * weights);
-    tensor(b, DTYPE_BF16, 2048, VOCABULARY, 0), tensor(b, DTYPE_F32, 2048, 1, 0);
-    integers(b, 2048, VOCABULARY);
-    show_bytes(b, "cross entropy, 2048 rows", cross_entropy, 4 * 2048.0 * VOCABULARY);
+    for (int64_t rows = 2048; rows <= 4096; rows += 2048) { // 4,096: of four rows of 4,096 tokens
+        tensor(b, DTYPE_BF16, rows, VOCABULARY, 0), tensor(b, DTYPE_F32, rows, 1, 0);
+        integers(b, rows, VOCABULARY);
+        show_bytes(b, rows > 2048 ? "cross entropy, 4096 rows" : "cross entropy, 2048 rows",
+                   cross_entropy, 4.0 * (double)rows * VOCABULARY);
+    }
     tensor(b, DTYPE_BF16, 2048, VOCABULARY, 0), tensor(b, DTYPE_F32, 2048, 1, 0);
     integers(b, 2048, VOCABULARY);
     show_bytes(b, "cross entropy, capped", capped_cross_entropy, 4 * 2048.0 * VOCABULARY);

