@@ -3,11 +3,13 @@
 
 #include "train/arrange.h"
 
+#include "core/step/engine.h"
+
 enum { TOKENS_ENOUGH = 16384 }; // larger micro-batches are hardly faster
 
 static double budget_of(const struct device *device, double limit)
 {
-    double all = limit > 0 ? limit : 0.98 * (double)device->total_bytes;
+    double all = limit > 0 ? limit : engine_card_share * (double)device->total_bytes;
     return all > 0 ? all - (double)device->overhead_bytes : 0;
 }
 

@@ -26,7 +26,8 @@ write plan plan example --model llama-3.1-8b --gpu h100 --gpus 8 --deadline 10h 
 write full plan --tokens 10M --model llama-3.1-70b --method full --gpu h100 --json
 write configured plan $rows --from test/data/from/axolotl.yml --gpu a100 --json
 write piloted plan --tokens 10M --pilot test/data/pilot/h200_8b_lora.json --json
-keys plan plan.json full.json configured.json piloted.json
+write long plan --tokens 10M --model llama-3.1-8b --context 32768 --gpu h200 --gpus 1 --stack native --search off --json
+keys plan plan.json full.json configured.json piloted.json long.json
 
 write small plan $rows --model $model --labels completion --stack native --gpu h100 --gpus 1 --context 64 \
     --micro-batch 2 --global-batch 4 --precision fp32 --search off --json
@@ -45,7 +46,8 @@ keys unit unit.json
 keys units units.json
 
 write memory memory --model llama-3.1-8b --gpu h100 --json
-keys memory memory.json
+write filled memory --model llama-3.1-8b --context 32768 --gpu h200 --stack native --json
+keys memory memory.json filled.json
 
 write hosts hosts --plan "$work/plan.json" --json --today 2026-11-01
 write managed hosts --plan "$work/plan.json" --price 2.1/gpu-h --deadline 48h --budget 100 --managed-price 3 \

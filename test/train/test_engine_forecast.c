@@ -5,6 +5,7 @@
 #include "test/core/knowledge.h"
 #include "test/train/tiny.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct variety {
@@ -271,6 +272,90 @@ TEST(engine_forecast_of_memory_is_the_engines_plan_at_every_level_of_recomputati
                                    (long long)forecast, (long long)blocks_total(&blocks)),
                        __FILE__, __LINE__);
         }
+}
+
+// Cards from one that needs whole layers recomputed to one that has room for everything.
+TEST(engine_forecast_of_layers_that_keep_more_is_the_engines_choice_for_a_card)
+{
+    static const struct {
+        const char *model, *targets;
+        int method;
+        double rows, context;
+    } requests[] = {
+        { "llama-3.1-8b", "all-linear", RECIPE_QLORA, 1, 32768 },
+        { "llama-3.1-8b", "q,v", RECIPE_LORA, 4, 4096 },
+        { "qwen3-30b-a3b", "attention", RECIPE_QLORA, 1, 8192 },
+        { "gemma-3-4b", "all-linear", RECIPE_LORA, 2, 2048 },
+    };
+    struct knowledge k = knowledge_open();
+    struct device device = *gradient_device();
+    device.padding = engine_cuda.padding;
+    device.chunk_bytes = engine_cuda.chunk_bytes;
+    int mixed = 0;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        struct setup known =
+            knowledge_setup(&k, requests[i].model, "native", requests[i].rows, requests[i].context);
+        struct layout layout = layout_single();
+        struct decoder decoder;
+        struct recipe recipe = recipe_default();
+        recipe.method = requests[i].method;
+        recipe.targets = requests[i].targets;
+        recipe.rank = 16;
+        CHECK(!decoder_of(&decoder, &test_arena, known.model));
+        int64_t tokens = (int64_t)(requests[i].rows * requests[i].context);
+        struct transformer_setup setup = { .decoder = &decoder,
+                                           .recipe = &recipe,
+                                           .compute = DTYPE_BF16,
+                                           .tokens = tokens,
+                                           .labelled = tokens,
+                                           .longest = (int64_t)requests[i].context };
+        struct step_request request = { .model = known.model,
+                                        .recipe = &recipe,
+                                        .layout = &layout,
+                                        .stack = known.stack,
+                                        .batch = step_batch(requests[i].rows, requests[i].context),
+                                        .accumulation = 1 };
+        for (double gib = 12; gib < 200; gib *= 1.11) {
+            struct blocks blocks;
+            enum recompute highest;
+            setup.budget_bytes = gib * 1073741824;
+            if (transformer_plan(&blocks, &highest, &test_arena, &device, &setup))
+                continue; // not even with everything recomputed
+            double attention = (double)attention_bytes(&blocks);
+            struct engine_fill fill =
+                engine_fill(&request, &engine_cuda, setup.budget_bytes, attention);
+            mixed += fill.lighter > 0;
+            test_check(fill.level == (int)highest &&
+                           (double)fill.bytes + attention == (double)blocks_total(&blocks),
+                       text_format(&test_arena, "%s, %.0f GiB: %lld bytes forecast, %lld planned",
+                                   requests[i].model, gib, (long long)fill.bytes,
+                                   (long long)blocks_total(&blocks)),
+                       __FILE__, __LINE__);
+        }
+    }
+    CHECK(mixed > 20);
+}
+
+// bench/results/h200.md: bytes that the driver said were used, and layers at each level.
+TEST(engine_forecast_of_what_it_takes_of_a_card_is_what_it_took_of_an_h200)
+{
+    static const struct {
+        int method, level;
+        double context, used;
+        int64_t lighter;
+    } runs[] = { { RECIPE_QLORA, RECIPE_PROJECTIONS, 131072, 146815713280, 13 },
+                 { RECIPE_LORA, RECIPE_SELECTIVE, 32768, 146293522432, 9 } };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "native", 1, runs[i].context);
+        CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "h200-sxm"));
+        setup.recipe.method = runs[i].method;
+        setup.recipe.checkpointing = runs[i].level;
+        struct memory memory = knowledge_estimate(&setup).memory;
+        CHECK(memory.fits && memory.filled.level == runs[i].level);
+        CHECK_NEAR(memory.filled.total_bytes / runs[i].used, 1, 0.01);
+        CHECK(llabs(memory.filled.lighter - runs[i].lighter) <= 1); // catalog's card, other context
+    }
 }
 
 // The memory of experts in frameworks is off by up to 77 %; the engine's is its plan.

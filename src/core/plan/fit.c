@@ -144,6 +144,7 @@ enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *
                          .micro_batch = trial.rows,
                          .context = trial.context,
                          .accumulation = workload_of(&trial).accumulation,
+                         .chooses = space.recipe.checkpointing == RECIPE_AUTO,
                          .from = request->from };
     TRY(plan_bytes(&out->memory, arena, &trial));
     return space.gpu ? find_largest(out, arena, &trial) : OK;

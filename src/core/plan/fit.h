@@ -24,6 +24,7 @@ struct fit {
     const struct gpu *gpu; // NULL: any
     struct recipe recipe;  // nothing left on auto
     struct layout layout;
+    bool chooses; // nobody said what is recomputed
     double micro_batch, context, accumulation;
     const struct trainer_config *from; // of the request; may be NULL
     struct memory memory;

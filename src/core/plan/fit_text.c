@@ -82,6 +82,14 @@ void fit_text(const struct fit *fit, struct arena *arena, struct out *out)
                                 fit->gpu->title));
         out_char(out, '\n');
     }
+    const char *filled =
+        fit->chooses ? plan_filled_words(&fit->memory, fit->recipe.checkpointing, fit->model, arena)
+                     : NULL;
+    if (filled) {
+        out_put(out, "  ");
+        out_wrapped(out, 2, 2, filled);
+        out_char(out, '\n');
+    }
     put_parts(&fit->memory, arena, out);
     put_readings(&fit->memory, arena, out);
     if (fit->gpu)

@@ -12,7 +12,7 @@ void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
     json_open(&w, NULL, '{');
     json_put_string(&w, "kind", "memory");
     json_put_count(&w, "version", 1);
-    plan_put_memory(&w, &fit->memory, fit->memory.fits);
+    plan_put_memory(&w, &fit->memory, fit->memory.fits, fit->chooses);
     json_open(&w, "configuration", '{');
     json_put_string(&w, "model", fit->model->name);
     json_put_string(&w, "stack", fit->stack->name);

@@ -103,7 +103,12 @@ void plan_assume_pilot(struct plan *plan);
 // Members of the document: "model" (its name as given, and its shape), "memory", "evidence",
 // "pilot", "ledger", and "gpu_hours_percentiles" with "step".
 void plan_put_model(struct json_writer *w, const struct plan *plan);
-void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits);
+// chooses: nobody said what is recomputed.
+void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits, bool chooses);
+// What our engine makes of a card's room then: "gpuhours train takes 137 GiB …"; NULL: nothing else
+// than planned.
+const char *plan_filled_words(const struct memory *memory, int planned, const struct model *model,
+                              struct arena *arena);
 void plan_put_pilot(struct json_writer *w, const struct plan *plan);
 void plan_put_evidence(struct json_writer *w, const struct plan *plan, struct arena *arena);
 void plan_put_ledger(struct json_writer *w, const struct plan *plan, struct arena *arena);

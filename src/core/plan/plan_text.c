@@ -178,10 +178,32 @@ const char *plan_memory_words(const struct memory *memory, struct out *out)
                        text_bytes(arena, memory->reserved_bytes), device);
 }
 
+const char *plan_filled_words(const struct memory *memory, int planned, const struct model *model,
+                              struct arena *arena)
+{
+    int level = memory->filled.level;
+    int64_t lighter = memory->filled.lighter, others = model->layers - lighter;
+    if (!(memory->filled.total_bytes > 0) || (level == planned && !lighter))
+        return NULL;
+    const char *where = !lighter
+                            ? text_format(arena, "checkpointing %s", recipe_checkpointings[level])
+                            : text_format(arena, "checkpointing %s in %lld layers, %s in %lld",
+                                          recipe_checkpointings[level - 1], (long long)lighter,
+                                          recipe_checkpointings[level], (long long)others);
+    return text_format(arena, "gpuhours train keeps more where there is room: %s, %s in all", where,
+                       text_bytes(arena, memory->filled.total_bytes));
+}
+
 static void put_memory(const struct plan *plan, struct arena *arena, struct out *out)
 {
+    const struct memory *memory = &plan->estimate.memory;
+    const char *filled =
+        plan->request->recipe.checkpointing == RECIPE_AUTO
+            ? plan_filled_words(memory, plan->chosen.recipe.checkpointing, plan->model, arena)
+            : NULL;
     put_line(out, "memory",
-             text_format(arena, "%s on each GPU", plan_memory_words(&plan->estimate.memory, out)));
+             text_format(arena, "%s on each GPU%s%s", plan_memory_words(memory, out),
+                         filled ? "; " : "", filled ? filled : ""));
 }
 
 // What the bytes of weights, gradients and states are assumed to be: "bf16 weights, gradients and

@@ -55,7 +55,7 @@ static void write_phases(const struct plan *plan, struct json_writer *w)
     json_close(w, ']');
 }
 
-void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits)
+void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fits, bool chooses)
 {
     json_open(w, "memory", '{');
     json_put_bool(w, "fits", fits);
@@ -68,6 +68,13 @@ void plan_put_memory(struct json_writer *w, const struct memory *memory, bool fi
     struct range range = memory_range(memory);
     json_put_range(w, "total_range_bytes", &range);
     json_put_string(w, "moment", memory->moment);
+    if (chooses && memory->filled.total_bytes > 0) {
+        json_open(w, "filled", '{');
+        json_put_number(w, "total_bytes", memory->filled.total_bytes);
+        json_put_string(w, "checkpointing", recipe_checkpointings[memory->filled.level]);
+        json_put_count(w, "lighter_layers", memory->filled.lighter);
+        json_close(w, '}');
+    }
     json_open(w, "parts", '[');
     for (int i = 0; i < MEMORY_PARTS; i++) {
         json_open(w, NULL, '{');
@@ -227,7 +234,8 @@ void plan_write(const struct plan *plan, struct arena *arena, struct out *out)
     write_phases(plan, &w);
     write_workload(plan, &w);
     plan_put_images(&w, plan);
-    plan_put_memory(&w, &plan->estimate.memory, plan->fits);
+    plan_put_memory(&w, &plan->estimate.memory, plan->fits,
+                    plan->request->recipe.checkpointing == RECIPE_AUTO);
     json_put_range(&w, "tokens_per_second", &plan->forecast.tokens_per_s);
     json_put_number(&w, "roofline_tokens_per_second", plan->estimate.tokens_per_s);
     json_put_range(&w, "wall_hours", &plan->forecast.wall_hours);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+const double engine_card_share = 0.98;
 const struct engine_device engine_cuda = { .padding = 64, .chunk_bytes = (int64_t)1 << 30 };
 
 enum { ALIGNMENT = 256, PART_ALIGNMENT = 128 }; // bytes of a tensor; elements of a rank's part
@@ -45,6 +46,7 @@ struct layout_of {
     int64_t compute, state; // bytes of a value; of a gradient or moment
     int64_t tokens, rank;
     int level;
+    int64_t lighter; // layers, the first ones, that recompute one level less
     bool full, quantized, fp8, bf16_states;
     bool sharded; // moments, and of full training masters, over ranks
     bool has_masters;
@@ -440,27 +442,35 @@ static int list_slots(struct slot *out, const struct layout_of *l)
 
 // Low-rank activations lie beside the input of their product; a layer that recomputes this input
 // and not them keeps a copy. Experts compute them again.
-static int64_t low_rank_bytes(const struct layout_of *l, enum model_layer kind)
+static int64_t low_rank_bytes(const struct layout_of *l, int level, enum model_layer kind)
 {
     static const int until[] = {
         [QKV] = AGAIN_PROJECTIONS, [O] = AGAIN_NORMS, [GATE] = AGAIN_GATE, [DOWN] = AGAIN_BLOCK + 1
     };
     int64_t bytes = 0;
     for (int i = 0; i <= DOWN; i++)
-        if (l->level >= AGAIN_NORMS && l->level < until[i])
+        if (level >= AGAIN_NORMS && level < until[i])
             bytes += times(l, i, kind) * tensor(l->tokens, l->products[i].columns, l->compute);
     return bytes;
 }
 
-// Of what layers of each kind keep. Offloaded ones have two places in turn, as large as the largest
-// layer that is there, and the last two are not copied.
+// Layers by their level, the recipe's or one less, and by their kind.
+enum { USUAL, LIGHTER, LEVELS };
+
+static int level_of(const struct layout_of *l, int64_t layer)
+{
+    return layer < l->lighter ? LIGHTER : USUAL;
+}
+
+// Of what layers keep. Offloaded ones have two places in turn, as large as the largest layer that
+// is there, and the last two are not copied.
 static void count_layers(struct engine_bytes *out, const struct layout_of *l,
-                         const int64_t kept[KINDS])
+                         int64_t kept[LEVELS][KINDS])
 {
     enum { PLACES = 2 };
     int64_t layers = l->r->model->layers, all = 0, places[PLACES] = { 0 };
     for (int64_t i = 0; i < layers; i++) {
-        int64_t bytes = kept[model_layer(l->r->model, i)];
+        int64_t bytes = kept[level_of(l, i)][model_layer(l->r->model, i)];
         all += bytes;
         out->host += i < layers - PLACES ? bytes : 0;
         places[i % PLACES] = larger(places[i % PLACES], bytes);
@@ -475,17 +485,26 @@ static void count_layers(struct engine_bytes *out, const struct layout_of *l,
 static void count_activations(struct engine_bytes *out, const struct layout_of *l)
 {
     struct slot slots[SLOTS];
-    int64_t kept[KINDS] = { [MODEL_DENSE] = low_rank_bytes(l, MODEL_DENSE),
-                            [MODEL_SPARSE] = low_rank_bytes(l, MODEL_SPARSE) };
-    for (int i = list_slots(slots, l); i-- > 0;) {
-        int64_t bytes = tensor(slots[i].rows, slots[i].columns, slots[i].element);
-        bool is_dense = slots[i].dense != ABSENT && layers_of(l, MODEL_DENSE);
-        bool is_sparse = slots[i].sparse != ABSENT && layers_of(l, MODEL_SPARSE);
-        bool keeps_dense = is_dense && l->level <= slots[i].dense;
-        bool keeps_sparse = is_sparse && l->level <= slots[i].sparse;
-        kept[MODEL_DENSE] += keeps_dense ? bytes : 0;
-        kept[MODEL_SPARSE] += keeps_sparse ? bytes : 0;
-        out->scratch += is_dense != keeps_dense || is_sparse != keeps_sparse ? bytes : 0;
+    int64_t kept[LEVELS][KINDS];
+    bool has[LEVELS][KINDS] = { 0 };
+    for (int64_t i = 0; i < l->r->model->layers; i++)
+        has[level_of(l, i)][model_layer(l->r->model, i)] = true;
+    for (int i = 0; i < LEVELS; i++)
+        for (int kind = 0; kind < KINDS; kind++)
+            kept[i][kind] = low_rank_bytes(l, l->level - i, (enum model_layer)kind);
+    for (int s = list_slots(slots, l); s-- > 0;) {
+        int64_t bytes = tensor(slots[s].rows, slots[s].columns, slots[s].element);
+        const int until[KINDS] = {
+            [MODEL_DENSE] = slots[s].dense, [MODEL_SPARSE] = slots[s].sparse
+        };
+        bool shared = false; // by layers that do not keep it
+        for (int i = 0; i < LEVELS; i++)
+            for (int kind = 0; kind < KINDS; kind++) {
+                bool keeps = l->level - i <= until[kind];
+                kept[i][kind] += keeps ? bytes : 0;
+                shared |= has[i][kind] && until[kind] != ABSENT && !keeps;
+            }
+        out->scratch += shared ? bytes : 0;
     }
     count_layers(out, l, kept);
     out->activations +=
@@ -578,15 +597,50 @@ static void count_scratch(struct engine_bytes *out, const struct layout_of *l)
         out->scratch += 2 * tensor(head_rows(l), l->rank, l->compute);
 }
 
+static struct engine_bytes bytes_of(const struct layout_of *l)
+{
+    struct engine_bytes out = { 0 };
+    count_weights(&out, l);
+    count_activations(&out, l);
+    count_scratch(&out, l);
+    return out;
+}
+
 struct engine_bytes engine_bytes(const struct step_request *request,
                                  const struct engine_device *device)
 {
     struct layout_of l = layout_for(request, device);
-    struct engine_bytes out = { 0 };
-    count_weights(&out, &l);
-    count_activations(&out, &l);
-    count_scratch(&out, &l);
-    return out;
+    return bytes_of(&l);
+}
+
+static int64_t total_of(const struct layout_of *l)
+{
+    struct engine_bytes b = bytes_of(l);
+    return b.frozen + b.quantized + b.trained + b.masters + b.gradients + b.moments +
+           b.activations + b.logits + b.scratch;
+}
+
+struct engine_fill engine_fill(const struct step_request *request,
+                               const struct engine_device *device, double budget_bytes,
+                               double attention_bytes)
+{
+    enum { CHUNK_LEAST = 16 << 20, CHUNK_SHARE = 16 }; // of train/transformer.c
+    struct layout_of l = layout_for(request, device);
+    int64_t *chunk = &l.device.chunk_bytes;
+    double room = budget_bytes - attention_bytes;
+    while ((double)*chunk * CHUNK_SHARE > budget_bytes && *chunk > CHUNK_LEAST)
+        *chunk /= 2;
+    for (l.level = KEEP_ALL; l.level < AGAIN_BLOCK && (double)total_of(&l) > room;)
+        l.level++;
+    int64_t low = 0, high = l.level > KEEP_ALL ? request->model->layers : 1; // fits; does not
+    while (high - low > 1) {
+        l.lighter = (low + high) / 2;
+        *((double)total_of(&l) <= room ? &low : &high) = l.lighter;
+    }
+    l.lighter = low;
+    while ((double)total_of(&l) > room && *chunk > CHUNK_LEAST)
+        *chunk /= 2;
+    return (struct engine_fill){ l.level, l.lighter, total_of(&l) };
 }
 
 struct engine_traffic engine_traffic(const struct step_request *request,

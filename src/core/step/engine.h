@@ -18,6 +18,7 @@ struct engine_device {
     int64_t chunk_bytes; // of logits that exist at once
 };
 extern const struct engine_device engine_cuda;
+extern const double engine_card_share; // of a card's memory, all that the engine takes at most
 
 struct engine_bytes {
     int64_t frozen;    // weights, and adapters in the compute type beside them
@@ -51,6 +52,19 @@ bool engine_runs(const struct step_request *request);
 // Of the first rank, whose part of shared states is the largest.
 struct engine_bytes engine_bytes(const struct step_request *request,
                                  const struct engine_device *device);
+
+// What the engine keeps where nobody says what to recompute: the lightest level at which all layers
+// fit into the budget, and in as many layers as then fit, the first ones, what the level before
+// keeps (train/transformer.c). A plan has one level for all layers, and so room to spare.
+struct engine_fill {
+    int level;
+    int64_t lighter; // layers that recompute one level less
+    int64_t bytes;   // of everything but attention's workspace
+};
+struct engine_fill engine_fill(const struct step_request *request,
+                               const struct engine_device *device, double budget_bytes,
+                               double attention_bytes);
+
 struct engine_traffic engine_traffic(const struct step_request *request,
                                      const struct engine_device *device);
 

@@ -66,6 +66,7 @@ enum err estimate_memory(struct memory *out, struct arena *arena, const struct s
     struct step step;
     TRY(step_list(&step, arena, &request));
     memory_plan(out, &step, &request, &device);
+    memory_fill(out, &request, &device);
     arena_rewind(arena, mark);
     return OK;
 }

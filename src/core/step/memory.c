@@ -485,6 +485,20 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     assert(!(out->reserved_bytes < out->allocated_bytes) && !(out->total_bytes < context));
 }
 
+void memory_fill(struct memory *memory, const struct step_request *request,
+                 const struct memory_device *device)
+{
+    if (!engine_runs(request) || !memory->fits || isnan(device->bytes))
+        return;
+    double attention = engine_attention(request, device->bytes, device->is_hopper).workspace;
+    double beside = memory->parts[MEMORY_CONTEXT] - attention;
+    double budget = engine_card_share * device->bytes - beside;
+    struct engine_fill fill = engine_fill(request, &engine_cuda, budget, attention);
+    memory->filled.total_bytes = (double)fill.bytes + memory->parts[MEMORY_CONTEXT];
+    memory->filled.level = fill.level;
+    memory->filled.lighter = fill.lighter;
+}
+
 double memory_needed_bytes(const struct memory *memory)
 {
     return memory->allocated_bytes * memory->lost_share + memory->parts[MEMORY_CONTEXT];

@@ -48,9 +48,20 @@ struct memory {
     double
         fit_probability; // that the card has enough, by that spread; NAN: device_bytes is unknown
     bool fits;           // at least as likely as not
+    // What our engine takes of the card if it chooses itself what to recompute: it keeps more where
+    // there is room, so that a step is not slower than planned.
+    struct {
+        double total_bytes; // 0: of other stacks, and where the card is not known
+        int level;          // of recipe_checkpointings, in most layers
+        int64_t lighter;    // layers that recompute one level less
+    } filled;
 };
 
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,
+                 const struct memory_device *device);
+
+// Sets `filled`, which costs more than the rest.
+void memory_fill(struct memory *memory, const struct step_request *request,
                  const struct memory_device *device);
 
 // The least that a card must have: the allocator's slack can be given back under pressure, all but
