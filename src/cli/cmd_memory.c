@@ -20,7 +20,6 @@ static const struct {
     { "gpus", "1" },
     { "context", "%s" },
     { "micro_batch", "1" },
-    { "global_batch", "no accumulation" },
 };
 enum { FIELDS = 64 };
 static struct field used_fields[FIELDS], unused_fields[FIELDS];

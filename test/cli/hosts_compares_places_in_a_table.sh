@@ -9,6 +9,6 @@ sed -n 1p "$table"
 grep -E '^(Recommended|Advice)' "$table"
 grep -cE '^(aws|gcp) ' "$table"
 tr '\n' ' ' <"$table" | tr -s ' ' |
-    grep -oE 'meets the deadline of 4 h with at least 90 % probability and within the budget of .500'
+    grep -oE 'meets the deadline of 4 h 00 min with at least 90 % probability and within the budget of .500'
 rm "$table"
 exit $status

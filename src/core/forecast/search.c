@@ -377,19 +377,23 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
     return OK;
 }
 
-// Whether steps of this workload hold as many rows as the space asks for.
-static bool keeps_batch(const struct search_space *space, const struct workload *workload, int size)
+// Whether steps of this workload hold as many rows as the space asks for. On a given number of GPUs
+// the smallest micro-batch always does: what it makes of the global batch is then asked of others.
+static bool keeps_batch(const struct search_space *space, const struct workload *workload, int size,
+                        double *asked)
 {
-    if (!(space->global_batch > 0) || (space->gpus && size == 0 && !space->splits))
+    if (!(space->global_batch > 0))
         return true;
-    return fabs(workload->global_batch / space->global_batch - 1) <= space->batch_tolerance + 1e-9;
+    if (space->gpus && size == 0 && !space->splits)
+        *asked = workload->global_batch;
+    return fabs(workload->global_batch / *asked - 1) <= space->batch_tolerance + 1e-9;
 }
 
 // Tries all micro-batches of one layout and checkpointing, the smallest first.
 static enum err try_rows(struct walk *walk, struct setup *setup)
 {
     const struct search_space *space = walk->space;
-    double before = 0;
+    double before = 0, asked = space->global_batch;
     for (int size = 0; size < (space->micro_batch > 0 ? 1 : ROW_SIZES); size++) {
         double rows = space->micro_batch > 0 ? space->micro_batch : (double)(1 << size);
         assert(rows > before); // pruning rests on it: more rows need more memory
@@ -398,7 +402,7 @@ static enum err try_rows(struct walk *walk, struct setup *setup)
         bool fits_any = false;
         workload_make(&workload, &space->rule, rows, (double)setup->layout.data,
                       space->global_batch);
-        if (!keeps_batch(space, &workload, size))
+        if (!keeps_batch(space, &workload, size, &asked))
             break;
         TRY(try_shape(walk, setup, &workload, size, &fits_any));
         if (!fits_any)

@@ -83,11 +83,16 @@ static struct range fills(const struct workload_rule *rule, const struct range *
     }
 }
 
+double workload_known_mean(const struct workload_rule *rule)
+{
+    return !isnan(rule->mean_length) ? rule->mean_length
+           : rule->examples > 0      ? rule->tokens / rule->examples
+                                     : NAN;
+}
+
 static struct range mean_lengths(const struct workload_rule *rule)
 {
-    double known = !isnan(rule->mean_length) ? rule->mean_length
-                   : rule->examples > 0      ? rule->tokens / rule->examples
-                                             : NAN;
+    double known = workload_known_mean(rule);
     if (!isnan(known)) {
         known = fmin(known, rule->context);
         return (struct range){ known, known, known };

@@ -55,6 +55,9 @@ struct workload_rule {
     size_t shape_count;
 };
 
+// Tokens of an example on average, by what was said of the data; NAN: nothing was.
+double workload_known_mean(const struct workload_rule *rule);
+
 struct workload {
     double examples, tokens, labelled_tokens, epochs;
     double processed_tokens; // over all epochs, with padding

@@ -329,9 +329,10 @@ const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
             const struct hosting_row *row = &h->rows[i];
             if (row->doubt)
                 continue;
-            if (row->group && (!fast || row->elapsed_hours.mid < fast->elapsed_hours.mid))
+            if (row->group && row->in_budget &&
+                (!fast || row->elapsed_hours.mid < fast->elapsed_hours.mid))
                 fast = row;
-            if (!cheap || row->cost_usd.mid < cheap->cost_usd.mid)
+            if (row->in_time && (!cheap || row->cost_usd.mid < cheap->cost_usd.mid))
                 cheap = row;
         }
         out_put(&out, "no offer meets the limits");

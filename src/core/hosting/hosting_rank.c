@@ -108,7 +108,7 @@ static const char *reason(const struct hosting *h, struct arena *arena)
     if (r->hour_is_worth > 0)
         out_put(&out, " (an hour counts as $%.4g)", r->hour_is_worth);
     if (!isnan(r->deadline))
-        out_put(&out, " that meets the deadline of %g h %s", r->deadline / 3600,
+        out_put(&out, " that meets the deadline of %s %s", text_seconds(arena, r->deadline),
                 row->chance_in_time >= 0.9 ? "with at least 90 % probability"
                                            : "more likely than not");
     if (!isnan(r->budget))

@@ -376,6 +376,12 @@ static enum err find_model(const struct model **out, const struct run *run,
             *out = model;
         }
     }
+    if (!*out && !(run->params_b > 0))
+        return fail(
+            ERR_INPUT,
+            "the catalog has no model \"%s\"; params_b, its weights in billions, would find "
+            "one of about its size",
+            run->model);
     return *out ? OK
                 : fail(ERR_INPUT,
                        "the catalog has no model \"%s\" and no dense one of about %g B parameters",

@@ -107,7 +107,7 @@ static const char *budget_missed(const struct plan *plan, struct arena *arena)
 {
     if (plan->meets_budget || isnan(plan->request->budget))
         return NULL;
-    return text_format(arena, "the median cost is %s, the budget %s; see the cheapest alternative",
+    return text_format(arena, "the median cost is %s, the budget %s",
                        text_usd(arena, plan_cost_usd(plan)->mid),
                        text_usd(arena, plan->request->budget));
 }
@@ -149,6 +149,18 @@ static const char *images_cut(const struct plan *plan, struct arena *arena)
                        "--image-max-pixels",
                        text_commas(arena, (int64_t)(tokens + 0.5)), plan->rule.context,
                        1024 * ceil(1.25 * tokens / 1024));
+}
+
+static const char *rows_cut(const struct plan *plan, struct arena *arena)
+{
+    double mean = plan->cut_from, context = plan->rule.context;
+    if (!(mean > context))
+        return NULL;
+    return text_format(arena,
+                       "examples have %s tokens on average and are cut at the context of %.0f: at "
+                       "least %s of the tokens are not trained on; --context %.0f keeps most",
+                       text_commas(arena, llround(mean)), context,
+                       text_share(arena, 1 - context / mean), 1024 * ceil(2 * mean / 1024));
 }
 
 static const char *samples_for_tokens(const struct plan *plan, struct arena *arena)
@@ -614,6 +626,7 @@ static const struct {
     { "unsupported_precision", unsupported_precision },
     { "context_beyond_model", context_beyond_model },
     { "images_cut", images_cut },
+    { "rows_cut", rows_cut },
     { "samples_for_tokens", samples_for_tokens },
     { "no_packing", no_packing },
     { "lengths_assumed", lengths_assumed },

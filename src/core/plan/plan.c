@@ -132,7 +132,10 @@ static enum err choose_result(struct plan *plan, struct arena *arena, const stru
     bool found = false;
     bool limited = !isnan(request->deadline) || !isnan(request->budget);
     if (limited) {
-        TRY(plan_within(&plan->chosen, &found, plan, arena, search));
+        TRY(plan_within(&plan->chosen, &found, plan, arena, search, request->deadline,
+                        request->budget));
+        if (!found && !isnan(request->deadline) && !isnan(request->budget)) // the deadline first
+            TRY(plan_within(&plan->chosen, &found, plan, arena, search, request->deadline, NAN));
         if (!found)
             TRY(plan_least(&plan->chosen, &found, plan, arena, search,
                            isnan(request->deadline) ? PLAN_CHEAPEST : PLAN_FASTEST));

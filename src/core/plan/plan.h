@@ -142,6 +142,7 @@ struct plan {
     struct rollout rollout;         // of objectives that sample
     bool splits;                    // how many GPUs only sample is searched
     struct workload_rule rule;
+    double cut_from; // tokens of an example on average, where rows are cut at the context; 0: none
     struct overheads overheads;
     struct efficiency prior;      // of the chosen configuration, by published runs
     struct efficiency efficiency; // of the chosen configuration, by the pilot or the ledger

@@ -250,7 +250,8 @@ static enum err suggest_in_time(struct plan *plan, struct arena *arena)
     struct search_result cheapest;
     bool found = false;
     if (!isnan(plan->request->deadline) || !isnan(plan->request->budget))
-        TRY(plan_within(&cheapest, &found, plan, arena, &plan->search));
+        TRY(plan_within(&cheapest, &found, plan, arena, &plan->search, plan->request->deadline,
+                        plan->request->budget));
     return found ? suggest(plan, arena, "cheapest in time", &cheapest) : OK;
 }
 

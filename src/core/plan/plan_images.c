@@ -35,12 +35,12 @@ static enum err of_example(struct vision_load *out, const struct plan *plan)
     struct image_size size = { 0 };
     struct vision_image image;
     struct vision_load one = { 0 };
-    double count = request->images > 0 ? request->images : 1;
+    double count = isnan(request->images) ? 1 : request->images;
     if (!request->image_size)
         return fail(ERR_USAGE, "--images says how many images an example has, but not their size; "
                                "add --image-size");
-    if (!(count <= 1e4))
-        return fail(ERR_USAGE, "--images is %g, must be at most 10000", count);
+    if (!(count > 0 && count <= 1e4))
+        return fail(ERR_USAGE, "--images is %g, must be more than 0 and at most 10000", count);
     TRY(error_prefix(image_read_words(&size, text_of(request->image_size)), "--image-size: "));
     size = vision_shrunk(&size, request->image_max_pixels);
     if (vision_measure(&image, plan->model->tower, &size))

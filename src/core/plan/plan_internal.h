@@ -59,10 +59,11 @@ enum err plan_least(struct search_result *out, bool *found, struct plan *plan, s
 const struct search_result *plan_lesser(const struct search_result *a,
                                         const struct search_result *b, enum plan_goal goal);
 
-// The stable result that keeps the request's deadline and budget, at its P90 where one does, else
-// at its median: of one kind of GPU the fewest, of several kinds the cheapest. Sampled.
+// The stable result that keeps a deadline in seconds and a budget in dollars (NAN: none), at its
+// P90 where one does, else at its median: of one kind of GPU the fewest, of several kinds the
+// cheapest. Sampled.
 enum err plan_within(struct search_result *out, bool *found, struct plan *plan, struct arena *arena,
-                     const struct search *search);
+                     const struct search *search, double deadline, double budget);
 
 // --- alternatives (plan_compare.c, plan_change.c) ----------------------------
 

@@ -165,7 +165,7 @@ static bool is_of_one_card(const struct search *search)
 }
 
 enum err plan_within(struct search_result *out, bool *found, struct plan *plan, struct arena *arena,
-                     const struct search *search)
+                     const struct search *search, double deadline, double budget)
 {
     bool fewest = is_of_one_card(search);
     const struct plan_request *request = plan->request;
@@ -174,8 +174,7 @@ enum err plan_within(struct search_result *out, bool *found, struct plan *plan, 
     *found = false;
     for (int surely = 1; surely >= 0 && !*found; surely--) {
         // Of one run: runs of a sweep go in turns and share the budget.
-        struct limits limits = { request->deadline / 3600 / ceil(runs / parallel),
-                                 request->budget / runs, surely };
+        struct limits limits = { deadline / 3600 / ceil(runs / parallel), budget / runs, surely };
         for (int64_t gpus = 0; !(*found && fewest);) {
             int64_t more = INT64_MAX; // the next larger number of GPUs
             for (size_t i = 0; i < search->count; i++)

@@ -76,7 +76,7 @@ const struct field plan_fields[] = {
           .fallback = "auto"),
     FIELD(plan_request, stack, TEXT, "training stack, or a JSON file that describes one",
           .value = "STACK", .fallback = "hf-peft, or hf for --method full"),
-    FIELD(plan_request, eval_share, SHARE, "share of the data held out for evaluation"),
+    FIELD(plan_request, eval_share, SHARE, "tokens evaluated on, as a share of those trained on"),
     FIELD(plan_request, evals_per_epoch, NUMBER, "evaluations per epoch"),
     FIELD(plan_request, retries, NUMBER, "additional complete runs to plan for (tuning)"),
     FIELD(plan_request, failed_runs, NUMBER,

@@ -76,6 +76,31 @@ const char *plan_missing_data(const struct plan_request *request, struct arena *
         request->named_at, name, name, name);
 }
 
+// Where nobody says the context: long enough for most rows, if the usual one would cut the average
+// one.
+static void widen_context(struct plan *plan)
+{
+    struct workload_rule *rule = &plan->rule;
+    double mean = workload_known_mean(rule), most = (double)plan->model->max_positions;
+    if (plan->request->context > 0 || plan->request->lengths || !(mean > rule->context))
+        return;
+    rule->context = 1024 * ceil(2 * mean / 1024);
+    rule->context = most > 0 ? fmin(rule->context, most) : rule->context;
+}
+
+// Trainers cut a row that is longer than the context, unless they pack.
+static void cut_rows(struct plan *plan)
+{
+    struct workload_rule *rule = &plan->rule;
+    double mean = workload_known_mean(rule);
+    if (rule->shapes || rule->batching == BATCHING_PACKED || !(mean > rule->context))
+        return;
+    rule->examples = rule->examples > 0 ? rule->examples : rint(rule->tokens / mean);
+    rule->tokens = rule->examples * rule->context;
+    rule->mean_length = rule->context;
+    plan->cut_from = mean;
+}
+
 static enum err make_rule(struct plan *plan, struct arena *arena)
 {
     const struct plan_request *request = plan->request;
@@ -104,6 +129,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
         rule->context = (double)request->context;
     else if (plan->model->max_positions > 0)
         rule->context = fmin(rule->context, (double)plan->model->max_positions);
+    widen_context(plan);
     if (!isnan(request->labelled_share))
         rule->labelled_share = request->labelled_share;
     TRY(plan_batching(&rule->batching, plan));
@@ -118,7 +144,9 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
         rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
     else if (request->pilot && rule->full_rows)
         plan_rows_of_pilot(rule, arena, plan);
-    return plan_images(plan);
+    TRY(plan_images(plan));
+    cut_rows(plan);
+    return OK;
 }
 
 // Never takes what the configuration of a trainer says for supervised tuning when it is not.

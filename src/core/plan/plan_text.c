@@ -206,6 +206,17 @@ static void put_memory(const struct plan *plan, struct arena *arena, struct out 
                          filled ? "; " : "", filled ? filled : ""));
 }
 
+// "fp32", or how an optimizer makes its states smaller.
+static const char *states_words(const struct recipe *recipe, int dtype)
+{
+    switch (recipe->optimizer) {
+    case RECIPE_ADAMW_8BIT:
+    case RECIPE_ADAMW_PAGED_8BIT: return "8 bits";
+    case RECIPE_ADAFACTOR: return "rows and columns";
+    default: return recipe_precisions[dtype];
+    }
+}
+
 // What the bytes of weights, gradients and states are assumed to be: "bf16 weights, gradients and
 // optimizer states …".
 static const char *precision_words(const struct plan *plan, struct arena *arena)
@@ -213,17 +224,21 @@ static const char *precision_words(const struct plan *plan, struct arena *arena)
     const struct recipe *recipe = &plan->chosen.recipe;
     const char *const *names = recipe_precisions;
     const char *products = names[recipe->precision];
+    const char *adapters = names[recipe->adapter_dtype];
+    const char *states = states_words(recipe, recipe->adapter_dtype);
     if (recipe->method != RECIPE_FULL)
-        return text_format(arena, "%s compute, adapters and their optimizer states in %s", products,
-                           names[recipe->adapter_dtype]);
+        return text_format(arena, "%s compute, adapters %s%s their optimizer states in %s",
+                           products, adapters == states ? "" : "in ",
+                           adapters == states ? "and" : text_format(arena, "%s,", adapters),
+                           states);
     int gradients = recipe->precision == RECIPE_FP32 ? RECIPE_FP32 : plan->stack->gradients;
     if (recipe->weights == RECIPE_FP32)
-        return text_format(arena, "%s compute, fp32 weights, %s gradients, %s optimizer states",
-                           products, names[gradients], names[recipe->states]);
+        return text_format(arena, "%s compute, fp32 weights, %s gradients, optimizer states in %s",
+                           products, names[gradients], states_words(recipe, recipe->states));
     return text_format(arena,
                        "%s compute, weights in %s without an fp32 master copy, optimizer states in "
                        "%s; --weights fp32 --states fp32 plans for mixed precision",
-                       products, names[recipe->weights], names[recipe->states]);
+                       products, names[recipe->weights], states_words(recipe, recipe->states));
 }
 
 static const char *rows_words(const struct plan *plan, struct arena *arena)

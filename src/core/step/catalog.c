@@ -5,8 +5,12 @@
 
 #include "base/embedded.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const struct field gpu_fields[] = {
     FIELD_NEEDED(gpu, name, TEXT, "name on the command line"),
@@ -381,11 +385,58 @@ enum err catalog_open(struct catalog *catalog, struct arena *arena,
 
 // --- finding -----------------------------------------------------------------
 
+// Whether a number in a name is another amount of memory than the card's, in GB or GiB, and in none
+// of its names: "NVIDIA GH200 480GB" counts the host's.
+static bool is_other_memory(const struct catalog *catalog, int row, double number, const char *unit)
+{
+    const struct name_list *names = &catalog->gpu_names;
+    double times = number * 1e9 / catalog->gpus[row].memory_bytes;
+    char spelled[32];
+    snprintf(spelled, sizeof spelled, "%g%s", number, unit);
+    for (size_t i = 0; i < names->count; i++)
+        if (names->entries[i].row == row && strstr(names->entries[i].text, spelled))
+            return false;
+    return times < 0.85 || times > 1.15;
+}
+
+// Refuses what a loosely spelled name says beside a card: other memory, a part of it, several.
+static enum err check_beside(const struct catalog *catalog, int row, const char *name)
+{
+    const struct gpu *gpu = &catalog->gpus[row];
+    for (const char *at = name; *at; at++) {
+        char *end;
+        bool begins = at == name || !isalnum((unsigned char)at[-1]);
+        double number = begins && isdigit((unsigned char)*at) ? strtod(at, &end) : 0;
+        if (begins && !strncasecmp(at, "mig", 3) && !isalpha((unsigned char)at[3]))
+            return fail(ERR_USAGE,
+                        "\"%s\" is a part of a card, which is not planned for; a row of its own in "
+                        "gpus.csv (--catalog DIR) could describe it",
+                        name);
+        if (!(number > 0))
+            continue;
+        const char *unit = end + strspn(end, " -_");
+        bool is_memory = !strncasecmp(unit, "gb", 2) || !strncasecmp(unit, "gib", 3);
+        if (is_memory && is_other_memory(catalog, row, number, "gb"))
+            return fail(ERR_USAGE,
+                        "\"%s\": %s has %.0f GiB; for a card with other memory, add a row to "
+                        "gpus.csv (--catalog DIR)",
+                        name, gpu->name, gpu->memory_bytes / 1073741824);
+        if ((*end == 'x' || *end == 'X') && !isalnum((unsigned char)end[1]))
+            return fail(ERR_USAGE, "\"%s\": give the card alone; --gpus %.0f is how many", name,
+                        number);
+    }
+    if (strpbrk(name, ",;+"))
+        return fail(ERR_USAGE, "\"%s\" names more than one GPU; give one of them", name);
+    return OK;
+}
+
 enum err catalog_gpu(const struct gpu **out, const struct catalog *catalog, const char *name)
 {
     int row = name_find(&catalog->gpu_names, text_of(name));
     if (row < 0)
         return name_unknown(&catalog->gpu_names, text_of(name), "GPU", "gpus");
+    if (name_find_exact(&catalog->gpu_names, text_of(name)) < 0)
+        TRY(check_beside(catalog, row, name));
     *out = &catalog->gpus[row];
     return OK;
 }

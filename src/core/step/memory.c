@@ -506,6 +506,8 @@ double memory_needed_bytes(const struct memory *memory)
 
 struct range memory_range(const struct memory *memory)
 {
-    double bytes = memory->total_bytes, factor = exp(memory->spread);
-    return (struct range){ bytes / factor, bytes, bytes * factor };
+    double bytes = memory->total_bytes, factor = exp(memory->spread), high = bytes * factor;
+    if (bytes <= memory->device_bytes) // a run that needs more fails, and shows no more
+        high = fmin(high, memory->device_bytes);
+    return (struct range){ bytes / factor, bytes, high };
 }

@@ -113,6 +113,26 @@ static enum err read_flag(const struct reading *in, const char *key, bool *out)
     return OK;
 }
 
+// Some files have the positions that scaled rotary embeddings reach (Llama 3.1), others those of
+// before (Qwen's YaRN): the larger of both.
+static void stretch_positions(const struct reading *in)
+{
+    int64_t *positions = &in->model->max_positions;
+    const struct json *scaling = find(in->config, "rope_scaling");
+    if (!scaling || scaling->kind != JSON_OBJECT)
+        scaling = find(in->config, "rope_parameters");
+    if (!scaling || scaling->kind != JSON_OBJECT)
+        return;
+    bool yarn = text_is(json_get_text(scaling, "rope_type"), "yarn") ||
+                text_is(json_get_text(scaling, "type"), "yarn");
+    double factor = json_get_number(scaling, "factor", 1);
+    double before =
+        json_get_number(scaling, "original_max_position_embeddings", yarn ? (double)*positions : 0);
+    double reached = factor * before;
+    if (reached > (double)*positions && reached < 1e9)
+        *positions = (int64_t)reached;
+}
+
 static enum err read_keys(const struct reading *in, int groups)
 {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -123,6 +143,7 @@ static enum err read_keys(const struct reading *in, int groups)
         for (int n = 0; n < 6 && keys[i].names[n] && !found; n++)
             TRY(read_whole(in, keys[i].names[n], member, &found));
     }
+    stretch_positions(in);
     return read_flag(in, "tie_word_embeddings", &in->model->tied_embeddings);
 }
 

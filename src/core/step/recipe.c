@@ -180,7 +180,7 @@ double recipe_state_bytes(const struct recipe *recipe, int states)
     switch (recipe->optimizer) {
     case RECIPE_ADAMW_8BIT:
     case RECIPE_ADAMW_PAGED_8BIT: return 2 + 2 * 4.0 / 256; // two bytes, a scale per 256 each
-    case RECIPE_SGD: return recipe_dtype_bytes(states);
+    case RECIPE_SGD: return 0;          // without momentum, as trainers' option has it
     case RECIPE_ADAFACTOR: return 0.01; // row and column sums only
     default: return 2 * recipe_dtype_bytes(states);
     }

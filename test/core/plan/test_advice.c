@@ -25,6 +25,8 @@ static const struct {
     { "context_beyond_model", "\"context\":262144,\"gpu\":\"b200\",\"gpus\":8",
       "\"context\":4096" },
     { "samples_for_tokens", "\"tokens\":52002", "\"tokens\":52002000" },
+    { "rows_cut", "\"packing\":\"off\",\"mean_length\":4200,\"context\":2048",
+      "\"packing\":\"off\",\"mean_length\":4200" },
     { "no_packing", "\"packing\":\"off\",\"micro_batch\":\"8\"", "\"packing\":\"on\"" },
     { "lengths_assumed", "\"packing\":\"off\"", "\"packing\":\"off\",\"examples\":100000" },
     { "context_beyond_data", "\"packing\":\"off\",\"mean_length\":100,\"context\":8192",

@@ -548,6 +548,57 @@ TEST(plan_within_a_deadline_is_the_cheapest_where_the_gpu_is_open)
     }
 }
 
+TEST(plan_that_cannot_keep_deadline_and_budget_keeps_the_deadline_as_cheaply_as_without_a_budget)
+{
+    const char *without = "{\"model\":\"llama-3.1-8b\",\"tokens\":64e6,\"deadline\":\"45min\"}";
+    const char *with = "{\"model\":\"llama-3.1-8b\",\"tokens\":64e6,\"deadline\":\"45min\","
+                       "\"budget\":1}";
+    const struct plan *plan = planning_make(with);
+    CHECK(plan->meets_deadline && !plan->meets_budget);
+    CHECK(plan->chosen.cost_usd == planning_make(without)->chosen.cost_usd);
+}
+
+TEST(plan_of_a_global_batch_that_must_change_is_that_of_what_it_becomes)
+{
+    const char *asked = "{\"model\":\"llama-3.1-8b\",\"tokens\":1e8,\"gpu\":\"h100\",\"gpus\":8,"
+                        "\"global_batch\":100}";
+    const char *made = "{\"model\":\"llama-3.1-8b\",\"tokens\":1e8,\"gpu\":\"h100\",\"gpus\":8,"
+                       "\"global_batch\":96}";
+    CHECK(planning_make(asked)->chosen.workload.global_batch == 96);
+    CHECK(planning_make(asked)->chosen.tokens_per_s == planning_make(made)->chosen.tokens_per_s);
+}
+
+TEST(plan_cuts_rows_that_are_longer_than_the_context_and_trains_on_what_is_left)
+{
+    const char *given = "{\"model\":\"llama-3.1-8b\",\"examples\":50000,\"mean_length\":4200,"
+                        "\"context\":2048,\"gpu\":\"h100\",\"gpus\":1,\"packing\":\"off\"}";
+    const char *open = "{\"model\":\"llama-3.1-8b\",\"examples\":50000,\"mean_length\":4200,"
+                       "\"gpu\":\"h100\",\"gpus\":1,\"packing\":\"off\"}";
+    const struct workload *cut = &planning_make(given)->chosen.workload;
+    const struct workload *whole = &planning_make(open)->chosen.workload;
+    CHECK_NEAR(cut->tokens, 50000.0 * 2048, 1e-9);
+    CHECK_NEAR(cut->processed_tokens, cut->steps * cut->global_batch * 2048, 1e-3);
+    CHECK_NEAR(whole->tokens, 50000.0 * 4200, 1e-9);
+    CHECK(planning_make(open)->rule.context > 4200);
+}
+
+TEST(plan_names_the_optimizer_states_that_its_memory_has)
+{
+    static const char *const pairs[][2] = { { "adamw-8bit", "8 bits" },
+                                            { "adafactor", "rows and columns" },
+                                            { "adamw", "bf16 without" } };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct out out = { .arena = &test_arena };
+        plan_text(planning_make(text_format(
+                      &test_arena,
+                      "{\"model\":\"llama-3.1-8b\",\"tokens\":1e7,\"method\":\"full\","
+                      "\"stack\":\"hf\",\"gpu\":\"h200\",\"gpus\":1,\"optimizer\":\"%s\"}",
+                      pairs[i][0])),
+                  &test_arena, &out);
+        test_check(strstr(out_string(&out), pairs[i][1]) != NULL, pairs[i][0], __FILE__, __LINE__);
+    }
+}
+
 // --- alternatives ------------------------------------------------------------
 
 static const struct plan_alternative *row_of(const struct plan *plan, const char *why)

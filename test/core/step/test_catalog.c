@@ -208,6 +208,32 @@ TEST(catalog_nodes_have_room_and_links_for_their_gpus)
     CHECK(node && !strcmp(node->name, "dgx-h100") && node->gpus == 8);
 }
 
+TEST(catalog_refuses_names_that_say_something_else_than_the_card)
+{
+    struct catalog c = catalog();
+    static const char *const refused[] = { "4090 48gb",
+                                           "h100 40gb",
+                                           "H100 200GB",
+                                           "2x h100",
+                                           "h100,a100",
+                                           "h100 mig 1g.10gb",
+                                           "A100-PCIE-80GB MIG 1g.10gb" };
+    static const char *const taken[] = { "NVIDIA H100 80GB HBM3",
+                                         "RTX 4090 24GB",
+                                         "Tesla V100-SXM2-32GB",
+                                         "NVIDIA A100-SXM4-40GB",
+                                         "AMD Instinct MI300X 192GB",
+                                         "NVIDIA GH200 480GB",
+                                         "L40S-48GB",
+                                         "B200 180GB" };
+    const struct gpu *found;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        test_check(catalog_gpu(&found, &c, refused[i]) == ERR_USAGE, refused[i], __FILE__,
+                   __LINE__);
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        test_check(!catalog_gpu(&found, &c, taken[i]), taken[i], __FILE__, __LINE__);
+}
+
 TEST(catalog_offers_cost_what_gpus_cost)
 {
     struct catalog c = catalog();

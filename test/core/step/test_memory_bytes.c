@@ -69,7 +69,7 @@ TEST(memory_of_full_training_is_that_many_bytes_per_weight)
         { "nemo", RECIPE_BF16, RECIPE_ADAMW, 2, 4 + 8, 2 },
         { "nemo", RECIPE_FP8, RECIPE_ADAMW, 1, 4 + 8, 2 },                   // the copy is fp8
         { "megatron", RECIPE_FP8, RECIPE_ADAMW, 2, 4 + 8, 4 },               // the copy stays bf16
-        { "hf", RECIPE_BF16, RECIPE_SGD, 2, 2, 2 },                          // momentum
+        { "hf", RECIPE_BF16, RECIPE_SGD, 2, 0, 2 },                          // no momentum
         { "hf", RECIPE_BF16, RECIPE_ADAMW_8BIT, 2, 2 * (1 + 4.0 / 256), 2 }, // fp32 scale per 256
         { "hf", RECIPE_BF16, RECIPE_ADAFACTOR, 2, 0.01, 2 },
     };
@@ -776,6 +776,14 @@ TEST(memory_range_is_the_spread_of_the_stack)
     CHECK(plan(experts).spread == 0.3);
     experts->stack.memory_spread = 0.7;
     CHECK(plan(experts).spread == 0.7);
+}
+
+TEST(memory_range_ends_at_the_card_where_the_run_fits)
+{
+    struct memory memory = { .total_bytes = 100, .spread = log(1.25), .device_bytes = 110 };
+    CHECK_NEAR(memory_range(&memory).high, 110, 1e-12);
+    memory.device_bytes = 90; // it does not fit: what it would need
+    CHECK_NEAR(memory_range(&memory).high, 125, 1e-12);
 }
 
 TEST(memory_fits_with_the_probability_of_its_spread)

@@ -260,6 +260,33 @@ TEST(model_read_config_refuses_bad_shapes_with_a_sentence)
                   "config.json: experts_active is 3, must be from 1 to 2, the number of experts");
 }
 
+TEST(model_read_config_has_the_positions_that_scaled_rotary_embeddings_reach)
+{
+    static const struct {
+        const char *scaling;
+        int64_t positions;
+    } cases[] = {
+        { "{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":8192}", 32768 },
+        { "{\"rope_type\":\"yarn\",\"factor\":4}", 32768 },
+        { "{\"rope_type\":\"llama3\",\"factor\":8,\"original_max_position_embeddings\":1024}",
+          8192 },                                            // the file's number has it
+        { "{\"rope_type\":\"linear\",\"factor\":8}", 8192 }, // so has Gemma's
+        { "null", 8192 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m;
+        const char *json = text_format(
+            &test_arena,
+            "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":64,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
+            "\"intermediate_size\":128,\"vocab_size\":100,\"max_position_embeddings\":8192,"
+            "\"rope_scaling\":%s}",
+            cases[i].scaling);
+        CHECK(!model_read_config(&m, &test_arena, text_of(json), "config.json"));
+        test_check(m.max_positions == cases[i].positions, cases[i].scaling, __FILE__, __LINE__);
+    }
+}
+
 TEST(model_read_config_names_an_unknown_architecture_and_the_known_ones)
 {
     struct model m;
