@@ -472,9 +472,14 @@ static const char *unmeasured_stack(const struct plan *plan, struct arena *arena
 {
     if (plan->efficiency.sources > 1 || plan->efficiency.is_piloted)
         return NULL;
+    if (plan->efficiency.runs > 0)
+        return text_format(arena,
+                           "all measured runs of %s are of one source (%lld runs), so its speed "
+                           "leans on similar stacks; a pilot of five minutes measures it",
+                           plan->stack->name, (long long)plan->efficiency.runs);
     return text_format(arena,
-                       "few measured runs of %s are known, so its speed is that of similar "
-                       "stacks; a pilot of five minutes measures it",
+                       "no measured run of %s is known, so its speed is that of similar stacks; a "
+                       "pilot of five minutes measures it",
                        plan->stack->name);
 }
 

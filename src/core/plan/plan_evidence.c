@@ -85,8 +85,9 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
     if (!kind)
         out_put(&out, "no run of %s was measured", kind_words(plan));
     else
-        out_put(&out, "%lld measured runs of %s (%lld sources)", (long long)kind->runs,
-                kind_words(plan), (long long)kind->sources);
+        out_put(&out, "%lld measured run%s of %s (%lld source%s)", (long long)kind->runs,
+                kind->runs == 1 ? "" : "s", kind_words(plan), (long long)kind->sources,
+                kind->sources == 1 ? "" : "s");
     for (int i = 0, shown = 0; i < TOLD; i++) {
         const struct evidence_level *level = level_at(plan, told[i].factor);
         if (level)

@@ -156,10 +156,11 @@ static void put_speed(const struct plan *plan, struct arena *a, struct out *out)
             ? text_format(a, "exp(%.3f ± %.3f): %s", e->log_mid, e->log_spread,
                           plan_pilot_words(plan, a))
             : text_format(a,
-                          "exp(%.3f ± %.3f): measured over roofline, %lld runs of %lld sources "
+                          "exp(%.3f ± %.3f): measured over roofline, %lld run%s of %lld source%s "
                           "(%s)%s%s",
-                          e->log_mid, e->log_spread, (long long)e->runs, (long long)e->sources,
-                          e->stack, e->own ? "; your ledger: " : "",
+                          e->log_mid, e->log_spread, (long long)e->runs, e->runs == 1 ? "" : "s",
+                          (long long)e->sources, e->sources == 1 ? "" : "s", e->stack,
+                          e->own ? "; your ledger: " : "",
                           e->own ? plan_ledger_words(plan, a) : ""));
     if (!e->is_piloted)
         put(out, "evidence",

@@ -320,10 +320,13 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
             ? "assuming every row fills the context"
             : text_format(arena, "%.0f %% padding (%s)", 100 * workload->padding_share,
                           batching_names_auto[workload->batching]);
+    const char *passes = objective_samples(plan->objective.kind) // steps say how many prompts
+                             ? ""
+                             : text_format(arena, " × %.6g epoch%s", workload->epochs,
+                                           workload->epochs == 1 ? "" : "s");
     put_line(out, "run",
-             text_format(arena, "%s tokens × %.6g epoch%s, %s: %s processed in %s step%s of %s",
-                         text_count(arena, workload->tokens), workload->epochs,
-                         workload->epochs == 1 ? "" : "s", rows,
+             text_format(arena, "%s tokens%s, %s: %s processed in %s step%s of %s",
+                         text_count(arena, workload->tokens), passes, rows,
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
                          workload->steps == 1 ? "" : "s",
