@@ -3,10 +3,12 @@
 
 #include "core/data/record_internal.h"
 
+#include "base/checksum.h"
+
 #include <ctype.h>
 #include <string.h>
 
-enum { COLUMNS = 96, ROWS = 64 };
+enum { ROWS = 64, LISTED = 96 };
 
 const char *const record_format_names[] = {
     "auto",
@@ -37,17 +39,22 @@ struct column {
     int shapes;       // seen; 0: only null or nothing
     bool has_from;    // a list of objects with the key "from" (ShareGPT)
     bool is_nested;
-    int64_t bytes; // of its values
+    bool is_doubled; // the header of a table has its name twice
+    int64_t bytes;   // of its values
+    int64_t rows;    // that have a value
 };
 
+// Rows may have any number of keys, so names are found by their hash.
 struct columns {
-    struct column items[COLUMNS], beyond; // what comes after the last is not remembered
-    size_t count;
-    int64_t bytes;
+    struct arena *arena;
+    struct column *items;
+    size_t count, room;
+    uint32_t *slots; // index plus one of a column; 0: free
+    size_t slot_count;
+    int64_t bytes, rows;
 };
 
-// Whether the names are the same but for capital letters.
-static bool same_name(struct text a, struct text b)
+bool record_same_name(struct text a, struct text b)
 {
     if (a.size != b.size)
         return false;
@@ -57,28 +64,52 @@ static bool same_name(struct text a, struct text b)
     return true;
 }
 
+// Where a name is, or where it would go.
+static uint32_t *slot_of(const struct columns *columns, struct text name)
+{
+    size_t at = checksum(name, 0) & (columns->slot_count - 1);
+    while (columns->slots[at] && !text_equal(columns->items[columns->slots[at] - 1].name, name))
+        at = (at + 1) & (columns->slot_count - 1);
+    return &columns->slots[at];
+}
+
+static void grow(struct columns *columns)
+{
+    size_t room = columns->room ? 2 * columns->room : 64;
+    columns->items =
+        arena_grow(columns->arena, columns->items, columns->room * sizeof *columns->items,
+                   room * sizeof *columns->items);
+    columns->room = room;
+    columns->slot_count = 2 * room;
+    columns->slots = ARENA_NEW(columns->arena, uint32_t, columns->slot_count);
+    memset(columns->slots, 0, columns->slot_count * sizeof *columns->slots);
+    for (size_t i = 0; i < columns->count; i++)
+        *slot_of(columns, columns->items[i].name) = (uint32_t)i + 1;
+}
+
 // The column of this name: as written, else with other capital letters.
 static const struct column *find(const struct columns *columns, struct text name)
 {
+    uint32_t at = columns->count ? *slot_of(columns, name) : 0;
+    if (at)
+        return &columns->items[at - 1];
     for (size_t i = 0; i < columns->count; i++)
-        if (text_equal(columns->items[i].name, name))
-            return &columns->items[i];
-    for (size_t i = 0; i < columns->count; i++)
-        if (same_name(columns->items[i].name, name))
+        if (record_same_name(columns->items[i].name, name))
             return &columns->items[i];
     return NULL;
 }
 
+// The result is valid until the next call.
 static struct column *note(struct columns *columns, struct text name)
 {
-    for (size_t i = 0; i < columns->count; i++)
-        if (text_equal(columns->items[i].name, name))
-            return &columns->items[i];
-    if (columns->count == COLUMNS)
-        return &columns->beyond;
-    struct column *column = &columns->items[columns->count++];
-    *column = (struct column){ .name = name };
-    return column;
+    if (columns->count == columns->room)
+        grow(columns);
+    uint32_t *slot = slot_of(columns, name);
+    if (!*slot) {
+        *slot = (uint32_t)++columns->count;
+        columns->items[columns->count - 1] = (struct column){ .name = name };
+    }
+    return &columns->items[*slot - 1];
 }
 
 // Whether the first object of a list has the key "from".
@@ -142,6 +173,7 @@ static void inspect_value(struct columns *columns, struct arena *arena, struct t
     column->has_from = column->has_from || is_sharegpt(value, arena);
     int64_t bytes = shape == IS_OTHER || !shape ? 0 : (int64_t)value.size;
     column->bytes += bytes;
+    column->rows += shape != 0;
     columns->bytes += bytes;
     if (shape == IS_OBJECT)
         inspect_nested(columns, arena, name, value);
@@ -153,6 +185,7 @@ static void inspect_row(struct columns *columns, struct arena *arena, struct tex
     struct text key;
     if (json_peek(&in) != JSON_OBJECT)
         return;
+    columns->rows++;
     for (json_object(&in); json_key(&in, arena, &key);) {
         struct text value = json_skip(&in);
         if (!in.problem)
@@ -179,8 +212,8 @@ static const struct column *find_path(const struct columns *columns, struct text
             continue;
         struct text name = { column->name.at, (size_t)(inner - column->name.at) };
         struct text rest = { inner + 1, column->name.size - name.size - 1 };
-        bool here = text_is(outer, "*") || same_name(name, outer);
-        if (here && number ? !--number : here && same_name(rest, key))
+        bool here = text_is(outer, "*") || record_same_name(name, outer);
+        if (here && number ? !--number : here && record_same_name(rest, key))
             return column;
     }
     return NULL;
@@ -202,7 +235,7 @@ static bool suits(const struct column *column, enum record_field field)
     if (field != RECORD_F_MESSAGES)
         return true;
     for (size_t i = 0; i < sizeof certain / sizeof *certain; i++)
-        if (same_name(column->name, text_of(certain[i])))
+        if (record_same_name(column->name, text_of(certain[i])))
             return true;
     return column->shapes & (IS_LIST | IS_TURNS);
 }
@@ -358,18 +391,22 @@ static const char *part_of(const struct record_schema *schema, struct text name)
     return NULL;
 }
 
+// Lists the columns: all that are used, and the first and the largest of the others.
 static void list_all(struct record_schema *schema, struct arena *arena,
                      const struct columns *columns)
 {
+    static const double large = 0.01;
     schema->all = ARENA_NEW(arena, struct record_column, columns->count + 1);
     for (size_t i = 0; i < columns->count; i++) {
         const struct column *column = &columns->items[i];
-        if (column->is_nested)
+        const char *part = column->is_nested ? NULL : part_of(schema, column->name);
+        double share = columns->bytes ? (double)column->bytes / (double)columns->bytes : 0;
+        if (column->is_nested || (!part && schema->count >= LISTED && share < large))
             continue;
         schema->all[schema->count++] = (struct record_column){
             .name = text_one_line(arena, column->name),
-            .part = part_of(schema, column->name),
-            .share = columns->bytes ? (double)column->bytes / (double)columns->bytes : 0,
+            .part = part,
+            .share = share,
             .is_text = (column->shapes & ~IS_OTHER) != 0,
         };
     }
@@ -401,6 +438,14 @@ static enum err read_fields(struct record_schema *schema, struct text fields)
         schema->columns[field] = text_trim((struct text){ equals + 1, pair.size - after });
     }
     return OK;
+}
+
+static struct columns copied(const struct columns *columns)
+{
+    struct columns copy = { .arena = columns->arena, .bytes = columns->bytes };
+    for (size_t i = 0; i < columns->count; i++)
+        *note(&copy, columns->items[i].name) = columns->items[i];
+    return copy;
 }
 
 // Adds the parts named with --fields as columns of their own, so that signatures find them.
@@ -435,10 +480,9 @@ static enum err decide(struct record_schema *out, struct arena *arena,
     memcpy(named, out->columns, sizeof named);
     if (!format && !fields.size)
         TRY(refuse(columns));
-    struct columns *all = ARENA_NEW(arena, struct columns, 1);
-    *all = *columns;
-    add_named(all, named);
-    find_signature(out, fields.size ? all : columns);
+    struct columns all = copied(columns);
+    add_named(&all, named);
+    find_signature(out, fields.size ? &all : columns);
     if (!out->format)
         return fail(ERR_INPUT,
                     "the columns %s match no known format; give --format "
@@ -457,28 +501,27 @@ static enum err decide(struct record_schema *out, struct arena *arena,
 enum err record_detect(struct record_schema *out, struct arena *arena, const struct text *rows,
                        size_t count, enum record_format format, struct text fields)
 {
-    struct columns *columns = ARENA_NEW(arena, struct columns, 1);
-    *columns = (struct columns){ 0 };
+    struct columns columns = { .arena = arena };
     for (size_t i = 0; i < count && i < ROWS; i++)
-        inspect_row(columns, arena, rows[i]);
-    return decide(out, arena, columns, format, fields);
+        inspect_row(&columns, arena, rows[i]);
+    return decide(out, arena, &columns, format, fields);
 }
 
 enum err record_detect_columns(struct record_schema *out, struct arena *arena,
                                const struct text *names, size_t count, const struct text *cells,
                                size_t rows, enum record_format format, struct text fields)
 {
-    struct columns *columns = ARENA_NEW(arena, struct columns, 1);
-    *columns = (struct columns){ 0 };
+    struct columns columns = { .arena = arena, .rows = (int64_t)rows };
     for (size_t i = 0; i < count; i++) {
-        struct column *column = note(columns, names[i]);
-        column->shapes = IS_TEXT;
+        struct column *column = note(&columns, names[i]);
+        column->shapes |= IS_TEXT;
         for (size_t row = 0; row < rows; row++) {
             struct text cell = cells[row * count + i];
             column->shapes |= cell.at ? shape_of_text(cell) : 0;
             column->bytes += (int64_t)cell.size;
-            columns->bytes += (int64_t)cell.size;
+            column->rows += cell.at != NULL;
+            columns.bytes += (int64_t)cell.size;
         }
     }
-    return decide(out, arena, columns, format, fields);
+    return decide(out, arena, &columns, format, fields);
 }

@@ -179,3 +179,24 @@ TEST(a_bad_row_is_refused_with_its_reason)
     out_repeat(&deep, '[', 100000);
     CHECK(record_read(&record, &schema, &test_arena, out_view(&deep)) == ERR_INPUT);
 }
+
+TEST(many_keys_crowd_no_column_out)
+{
+    struct out row = { .arena = &test_arena };
+    out_put(&row, "{\"meta\": {");
+    for (int i = 0; i < 500; i++)
+        out_put(&row, "%s\"k%d\": %d", i ? ", " : "", i, i);
+    out_put(&row, "}, \"messages\": [{\"role\": \"user\", \"content\": \"q\"}]");
+    for (int i = 0; i < 500; i++)
+        out_put(&row, ", \"n%d\": %d", i, i);
+    out_put(&row, ", \"system\": \"s\", \"extra\": \"");
+    out_repeat(&row, 'x', 5000);
+    out_put(&row, "\"}");
+    CHECK(reads_as(out_string(&row), RECORD_MESSAGES));
+    CHECK(text_is(record.sequences[0].system, "s"));
+    bool warns = false;
+    for (size_t i = 0; i < schema.count; i++)
+        warns = warns || (!strcmp(schema.all[i].name, "extra") && schema.all[i].is_text &&
+                          schema.all[i].share > 0.05 && !schema.all[i].part);
+    CHECK(warns && schema.count < 200);
+}
