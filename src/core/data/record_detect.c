@@ -283,18 +283,37 @@ static void find_signature(struct record_schema *schema, const struct columns *c
     }
 }
 
+static bool is_taken(const struct record_schema *schema, struct text name)
+{
+    for (int i = 0; i < RECORD_FIELDS; i++)
+        if (schema->columns[i].at && text_equal(schema->columns[i], name))
+            return true;
+    return false;
+}
+
+// Parts that neither the signature nor --fields names have their usual names, in every row.
 static void find_optional(struct record_schema *schema, const struct columns *columns)
 {
-    for (int field = 0; field < RECORD_FIELDS; field++)
-        for (int i = 0; i < 8 && record_optional_columns[field][i]; i++) {
+    for (int field = 0; field < RECORD_FIELDS; field++) {
+        if (schema->columns[field].at)
+            continue;
+        for (int i = 0; i < RECORD_NAMES && record_optional_columns[field][i]; i++) {
             const struct column *column = find(columns, text_of(record_optional_columns[field][i]));
-            bool taken = false;
-            for (int k = 0; column && k < RECORD_FIELDS; k++)
-                taken = taken ||
-                        (schema->columns[k].at && text_equal(schema->columns[k], column->name));
-            if (column && !taken && !schema->columns[field].at)
+            schema->by_name[field] = true;
+            if (column && !schema->columns[field].at && !is_taken(schema, column->name))
                 schema->columns[field] = column->name;
         }
+    }
+}
+
+int record_usual_name(enum record_field field, struct text name)
+{
+    for (int i = 0; i < RECORD_NAMES && record_optional_columns[field][i]; i++) {
+        struct text usual = text_of(record_optional_columns[field][i]);
+        if (record_same_name(name, usual))
+            return 2 * i + !text_equal(name, usual);
+    }
+    return -1;
 }
 
 // --- the schema --------------------------------------------------------------
@@ -355,7 +374,10 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
     struct out out = { .arena = arena };
     struct text named[RECORD_FIELDS];
     memcpy(named, schema->columns, sizeof named);
+    bool by_name[RECORD_FIELDS];
+    memcpy(by_name, schema->by_name, sizeof by_name);
     memset(schema->columns, 0, sizeof schema->columns);
+    memset(schema->by_name, 0, sizeof schema->by_name);
     out_put(&out, "%s:", record_format_names[schema->format]);
     for (int i = 0; i < uses[schema->format].count; i++) {
         enum record_field part = uses[schema->format].parts[i];
@@ -365,6 +387,7 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
                         "--fields %s=COLUMN",
                         record_format_names[schema->format], field_names[part],
                         list_columns(arena, columns), field_names[part]);
+        schema->by_name[part] = by_name[part];
         if (!named[part].at)
             continue;
         schema->columns[part] = (struct text){ text_copy(arena, named[part]), named[part].size };
@@ -378,14 +401,23 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
     return OK;
 }
 
-// What a column is read as; NULL: nothing. A key within an object makes the object used.
-static const char *part_of(const struct record_schema *schema, struct text name)
+// What a column is read as; NULL: nothing. A key within an object makes the object used. A further
+// usual name of a part is read in rows that lack the first.
+static const char *part_of(const struct record_schema *schema, const struct columns *columns,
+                           struct text name)
 {
     for (int i = 0; i < RECORD_FIELDS; i++) {
         struct text column = schema->columns[i];
         bool within = schema->nested && column.size > name.size && column.at[name.size] == '.' &&
                       !memcmp(column.at, name.at, name.size);
         if (column.at && (text_equal(column, name) || within))
+            return field_names[i];
+    }
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        const struct column *first =
+            schema->by_name[i] && schema->columns[i].at ? find(columns, schema->columns[i]) : NULL;
+        if (first && first->rows < columns->rows &&
+            record_usual_name((enum record_field)i, name) >= 0)
             return field_names[i];
     }
     return NULL;
@@ -399,7 +431,7 @@ static void list_all(struct record_schema *schema, struct arena *arena,
     schema->all = ARENA_NEW(arena, struct record_column, columns->count + 1);
     for (size_t i = 0; i < columns->count; i++) {
         const struct column *column = &columns->items[i];
-        const char *part = column->is_nested ? NULL : part_of(schema, column->name);
+        const char *part = column->is_nested ? NULL : part_of(schema, columns, column->name);
         double share = columns->bytes ? (double)column->bytes / (double)columns->bytes : 0;
         if (column->is_nested || (!part && schema->count >= LISTED && share < large))
             continue;

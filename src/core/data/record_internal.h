@@ -17,7 +17,11 @@ struct record_refusal {
     const char *what, *remedy;
 };
 extern const struct record_refusal record_refusals[]; // ended by a zeroed row
-extern const char *const record_optional_columns[RECORD_FIELDS][8];
+enum { RECORD_NAMES = 8 };
+extern const char *const record_optional_columns[RECORD_FIELDS][RECORD_NAMES];
+
+// How good a name is for an optional part: 0 is the best, -1 none of its usual ones.
+int record_usual_name(enum record_field field, struct text name);
 
 // Reads a list of messages in any common form (role/content, from/value, role/parts, strings in
 // turn), a single message, JSON text of these, a transcript ("USER: … ASSISTANT: …"), or a string

@@ -200,3 +200,38 @@ TEST(many_keys_crowd_no_column_out)
                           schema.all[i].share > 0.05 && !schema.all[i].part);
     CHECK(warns && schema.count < 200);
 }
+
+TEST(optional_columns_are_read_in_whatever_row_they_first_appear)
+{
+    CHECK(!detect("{\"prompt\": \"p\", \"completion\": \"c\"}", RECORD_AUTO, ""));
+    struct text late = TEXT("{\"prompt\": \"p\", \"completion\": \"c\", \"system_prompt\": "
+                            "\"worse\", \"tools\": \"[{}]\", \"System\": \"s\", \"images\": "
+                            "[\"a.png\"], \"system_message\": null}");
+    CHECK(!record_read(&record, &schema, &test_arena, late));
+    CHECK(text_is(record.sequences[0].system, "s") && record.sequences[0].tools.list->count == 1);
+    CHECK(record.sequences[0].image_count == 1);
+    CHECK(!detect("{\"instruction\": \"i\", \"output\": \"o\", \"context\": \"x\"}", RECORD_AUTO,
+                  ""));
+    late = TEXT("{\"instruction\": \"i\", \"output\": \"o\", \"input\": \"y\", \"context\": null, "
+                "\"history\": [[\"q\", \"a\"]]}");
+    CHECK(!record_read(&record, &schema, &test_arena, late));
+    CHECK(says(message(0, 2), "content", "i\ny"));
+    CHECK(record_read(&record, &schema, &test_arena,
+                      TEXT("{\"instruction\": \"i\", \"output\": \"o\", \"system\": 7}")));
+    CHECK(strstr(error_text(), "\"system\" is a int") != NULL);
+}
+
+TEST(a_column_that_another_part_has_is_no_optional_one)
+{
+    CHECK(!detect("{\"input\": \"p\", \"output\": \"c\"}", RECORD_AUTO, ""));
+    CHECK(schema.format == RECORD_COMPLETION);
+    CHECK(!detect("{\"input\": \"p\", \"chosen\": \"c\", \"rejected\": \"r\"}", RECORD_AUTO, ""));
+    CHECK(!record_read(&record, &schema, &test_arena,
+                       TEXT("{\"input\": \"p\", \"chosen\": \"c\", \"rejected\": \"r\", "
+                            "\"context\": \"x\"}")));
+    CHECK(text_is(record.sequences[0].prompt, "p") && text_is(record.sequences[0].input, "x"));
+    CHECK(!detect("{\"instruction\": \"i\", \"output\": \"o\"}", RECORD_AUTO, ""));
+    CHECK(!record_read(&record, &schema, &test_arena,
+                       TEXT("{\"instruction\": \"i\", \"output\": \"o\", \"prompt\": \"x\"}")));
+    CHECK(record.sequences[0].kind == RECORD_INSTRUCTION && !record.sequences[0].input.size);
+}
