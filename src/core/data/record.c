@@ -212,6 +212,18 @@ static enum err join_turns(struct record_sequence *sequence, const struct row *r
     return OK;
 }
 
+// A text that --fields joins to the prompt cannot be joined to messages. Where the format reads the
+// column by itself, the messages are taken to have the text already.
+static enum err check_input(const struct row *row, struct text input)
+{
+    enum record_format format = row->schema->format;
+    if (!input.size || (format != RECORD_COMPLETION && format != RECORD_PROMPT))
+        return OK;
+    return fail(ERR_INPUT,
+                "\"%.*s\" cannot be joined to a prompt of messages; write it into the messages",
+                TEXT_ARGS(row->names[RECORD_F_INPUT]));
+}
+
 // Reads a prompt and its answer, as strings or as messages.
 static enum err read_turns(struct record_sequence *sequence, const struct row *row,
                            struct template_value prompt, enum record_field answer)
@@ -225,6 +237,8 @@ static enum err read_turns(struct record_sequence *sequence, const struct row *r
     bool strings = is_text(completion) && (is_text(prompt) || prompt.kind == TEMPLATE_NONE);
     if (!strings && is_text(prompt) && sequence->input.size)
         prompt.string = record_joined(row->arena, prompt.string, "\n", sequence->input);
+    if (!strings && !is_text(prompt))
+        TRY(check_input(row, sequence->input));
     if (!strings)
         return join_turns(sequence, row, prompt, completion);
     pair_of_strings(sequence, row, prompt, completion.string);
@@ -256,6 +270,7 @@ static enum err read_prompt(struct record *out, const struct row *row)
     sequence->is_prompt = true;
     TRY(tools_of(&sequence->tools, row));
     TRY(text_field(&sequence->system, row, RECORD_F_SYSTEM, false));
+    TRY(text_field(&sequence->input, row, RECORD_F_INPUT, false));
     if (is_text(prompt)) {
         sequence->kind = text_is(row->schema->columns[RECORD_F_PROMPT], "prompt")
                              ? RECORD_PAIR
@@ -266,6 +281,7 @@ static enum err read_prompt(struct record *out, const struct row *row)
     if (prompt.kind == TEMPLATE_NONE)
         return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[RECORD_F_PROMPT]));
     sequence->kind = RECORD_CHAT;
+    TRY(check_input(row, sequence->input));
     TRY(record_messages(&sequence->messages, row->arena, prompt, "user"));
     return sequence->messages.list->count ? OK : fail(ERR_INPUT, "has no messages");
 }

@@ -193,6 +193,72 @@ static void inspect_row(struct columns *columns, struct arena *arena, struct tex
     }
 }
 
+// --- formats -----------------------------------------------------------------
+
+// The parts that each format reads. The first `needed` of them are required; those after `found`
+// are read only if --fields names them, because trainers do not read them by themselves.
+static const struct {
+    int needed, found, count;
+    enum record_field parts[8];
+} uses[RECORD_FORMATS] = {
+    [RECORD_MESSAGES] = { 1,
+                          4,
+                          4,
+                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
+    [RECORD_SHAREGPT] = { 1,
+                          4,
+                          4,
+                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
+    [RECORD_ALPACA] = { 2,
+                        7,
+                        7,
+                        { RECORD_F_INSTRUCTION, RECORD_F_OUTPUT, RECORD_F_INPUT, RECORD_F_SYSTEM,
+                          RECORD_F_HISTORY, RECORD_F_TOOLS, RECORD_F_MEDIA } },
+    [RECORD_COMPLETION] = { 2,
+                            5,
+                            6,
+                            { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_TOOLS, RECORD_F_SYSTEM,
+                              RECORD_F_MEDIA, RECORD_F_INPUT } },
+    [RECORD_QUESTION] = { 2,
+                          6,
+                          6,
+                          { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_INPUT, RECORD_F_SYSTEM,
+                            RECORD_F_TOOLS, RECORD_F_MEDIA } },
+    [RECORD_TEXT] = { 1, 2, 2, { RECORD_F_TEXT, RECORD_F_MEDIA } },
+    [RECORD_PREFERENCE] = { 2,
+                            8,
+                            8,
+                            { RECORD_F_CHOSEN, RECORD_F_REJECTED, RECORD_F_PROMPT, RECORD_F_INPUT,
+                              RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM,
+                              RECORD_F_MEDIA } },
+    [RECORD_PROMPT] = { 1,
+                        4,
+                        5,
+                        { RECORD_F_PROMPT, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA,
+                          RECORD_F_INPUT } },
+    [RECORD_TREE] = { 1, 2, 2, { RECORD_F_PROMPT, RECORD_F_SYSTEM } },
+};
+
+static bool format_reads(enum record_format format, int part)
+{
+    for (int i = 0; i < uses[format].count; i++)
+        if ((int)uses[format].parts[i] == part)
+            return true;
+    return false;
+}
+
+static const char *list_parts(struct arena *arena, enum record_format format)
+{
+    struct out out = { .arena = arena };
+    for (int i = 0; i < uses[format].count; i++)
+        out_put(&out, "%s%s",
+                !i                           ? ""
+                : i + 1 < uses[format].count ? ", "
+                                             : " and ",
+                field_names[uses[format].parts[i]]);
+    return out_string(&out);
+}
+
 // --- signatures --------------------------------------------------------------
 
 // The column that a signature names: "name", "*.key" within any object, or "name.1", the first key
@@ -265,22 +331,39 @@ static bool is_sharegpt_column(const struct columns *columns, struct text name)
     return column && column->has_from;
 }
 
+// Whether a format reads each part that --fields names, as that part or by another signature's
+// name for it: "completion=output".
+static bool reads_named(const struct record_schema *found, const struct text *named)
+{
+    for (int part = 0; part < RECORD_FIELDS; part++) {
+        bool reads = !named[part].at || format_reads(found->format, part);
+        for (int i = 0; i < RECORD_FIELDS && !reads; i++)
+            reads = found->columns[i].at && text_is(found->columns[i], field_names[part]);
+        if (!reads)
+            return false;
+    }
+    return true;
+}
+
 // Finds the first signature that matches; with a format, the first of that format.
-static void find_signature(struct record_schema *schema, const struct columns *columns)
+static bool find_signature(struct record_schema *schema, const struct columns *columns,
+                           const struct text *named)
 {
     enum record_format format = schema->format;
     enum record_format row = format == RECORD_SHAREGPT ? RECORD_MESSAGES : format;
     for (const struct record_signature *s = record_signatures; s->columns; s++) {
         struct record_schema found = { .format = s->format };
-        if ((row && s->format != row) || !match(&found, columns, s->columns))
+        if ((row && s->format != row) || !match(&found, columns, s->columns) ||
+            (named && !reads_named(&found, named)))
             continue;
         if (found.format == RECORD_MESSAGES &&
             is_sharegpt_column(columns, found.columns[RECORD_F_MESSAGES]))
             found.format = RECORD_SHAREGPT;
         *schema = found;
         schema->format = format ? format : found.format;
-        return;
+        return true;
     }
+    return false;
 }
 
 static bool is_taken(const struct record_schema *schema, struct text name)
@@ -318,41 +401,6 @@ int record_usual_name(enum record_field field, struct text name)
 
 // --- the schema --------------------------------------------------------------
 
-// The parts that each format reads; the first `needed` of them are required.
-static const struct {
-    int needed, count;
-    enum record_field parts[8];
-} uses[RECORD_FORMATS] = {
-    [RECORD_MESSAGES] = { 1,
-                          4,
-                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
-    [RECORD_SHAREGPT] = { 1,
-                          4,
-                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
-    [RECORD_ALPACA] = { 2,
-                        7,
-                        { RECORD_F_INSTRUCTION, RECORD_F_OUTPUT, RECORD_F_INPUT, RECORD_F_SYSTEM,
-                          RECORD_F_HISTORY, RECORD_F_TOOLS, RECORD_F_MEDIA } },
-    [RECORD_COMPLETION] = { 2,
-                            5,
-                            { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_TOOLS, RECORD_F_SYSTEM,
-                              RECORD_F_MEDIA } },
-    [RECORD_QUESTION] = { 2,
-                          6,
-                          { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_INPUT, RECORD_F_SYSTEM,
-                            RECORD_F_TOOLS, RECORD_F_MEDIA } },
-    [RECORD_TEXT] = { 1, 2, { RECORD_F_TEXT, RECORD_F_MEDIA } },
-    [RECORD_PREFERENCE] = { 2,
-                            8,
-                            { RECORD_F_CHOSEN, RECORD_F_REJECTED, RECORD_F_PROMPT, RECORD_F_INPUT,
-                              RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM,
-                              RECORD_F_MEDIA } },
-    [RECORD_PROMPT] = { 1,
-                        4,
-                        { RECORD_F_PROMPT, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
-    [RECORD_TREE] = { 1, 2, { RECORD_F_PROMPT, RECORD_F_SYSTEM } },
-};
-
 static const char *list_columns(struct arena *arena, const struct columns *columns)
 {
     struct out out = { .arena = arena };
@@ -387,8 +435,8 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
                         "--fields %s=COLUMN",
                         record_format_names[schema->format], field_names[part],
                         list_columns(arena, columns), field_names[part]);
-        schema->by_name[part] = by_name[part];
-        if (!named[part].at)
+        schema->by_name[part] = by_name[part] && i < uses[schema->format].found;
+        if (!named[part].at || (by_name[part] && i >= uses[schema->format].found))
             continue;
         schema->columns[part] = (struct text){ text_copy(arena, named[part]), named[part].size };
         schema->nested =
@@ -495,6 +543,49 @@ static void add_named(struct columns *columns, const struct text *named)
     }
 }
 
+// The columns that --fields names, as the rows write them. Without rows nothing is known of them.
+static enum err find_named(struct text *named, struct arena *arena, const struct columns *columns)
+{
+    for (int i = 0; i < RECORD_FIELDS && columns->count; i++) {
+        const struct column *column = named[i].at ? find(columns, named[i]) : NULL;
+        if (named[i].at && !column)
+            return fail(ERR_INPUT,
+                        "--fields %s=%.*s names a column that none of the first rows has; they "
+                        "have %s",
+                        field_names[i], TEXT_ARGS(named[i]), list_columns(arena, columns));
+        if (column)
+            named[i] = column->name;
+    }
+    return OK;
+}
+
+// Gives the named parts their columns. A signature may have found one under the name of its part:
+// with output=reply, "completion=output" means reply.
+static enum err join_named(struct record_schema *schema, struct arena *arena,
+                           const struct columns *columns, struct text *named)
+{
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        struct text name = schema->columns[i];
+        enum record_field part = name.at ? field_named(name) : RECORD_FIELDS;
+        if (part == RECORD_FIELDS || (int)part == i || !named[part].at || find(columns, name))
+            continue;
+        schema->columns[i] = named[part];
+        named[part] = (struct text){ 0 };
+    }
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        if (!named[i].at)
+            continue;
+        if (!format_reads(schema->format, i))
+            return fail(ERR_INPUT,
+                        "--fields names a column for %s, which format %s does not read; it reads "
+                        "%s; --format gives another one",
+                        field_names[i], record_format_names[schema->format],
+                        list_parts(arena, schema->format));
+        schema->columns[i] = named[i];
+    }
+    return OK;
+}
+
 static enum err refuse(const struct columns *columns)
 {
     for (const struct record_refusal *r = record_refusals; r->columns; r++)
@@ -512,18 +603,18 @@ static enum err decide(struct record_schema *out, struct arena *arena,
     memcpy(named, out->columns, sizeof named);
     if (!format && !fields.size)
         TRY(refuse(columns));
+    TRY(find_named(named, arena, columns));
     struct columns all = copied(columns);
     add_named(&all, named);
-    find_signature(out, fields.size ? &all : columns);
+    if (!find_signature(out, &all, named)) // a format that reads all that is named, else any
+        find_signature(out, &all, NULL);
     if (!out->format)
         return fail(ERR_INPUT,
                     "the columns %s match no known format; give --format "
                     "messages, sharegpt, alpaca, prompt-completion, question-answer, text, "
                     "preference, prompt or tree, and --fields PART=COLUMN",
                     list_columns(arena, columns));
-    for (int i = 0; i < RECORD_FIELDS; i++)
-        if (named[i].at)
-            out->columns[i] = named[i];
+    TRY(join_named(out, arena, columns, named));
     find_optional(out, columns);
     TRY(complete(out, arena, columns));
     list_all(out, arena, columns);

@@ -235,3 +235,40 @@ TEST(a_column_that_another_part_has_is_no_optional_one)
                        TEXT("{\"instruction\": \"i\", \"output\": \"o\", \"prompt\": \"x\"}")));
     CHECK(record.sequences[0].kind == RECORD_INSTRUCTION && !record.sequences[0].input.size);
 }
+
+TEST(fields_join_a_column_or_are_refused_by_name)
+{
+    const char *row = "{\"prompt\": \"p\", \"completion\": \"c\", \"Context\": \"x\"}";
+    CHECK(!detect(row, RECORD_AUTO, ""));
+    CHECK(!record_read(&record, &schema, &test_arena, text_of(row)));
+    CHECK(!record.sequences[0].input.size);
+    CHECK(!detect(row, RECORD_AUTO, "input=context"));
+    CHECK(!record_read(&record, &schema, &test_arena, text_of(row)));
+    CHECK(schema.format == RECORD_COMPLETION && text_is(record.sequences[0].input, "x"));
+    CHECK(!detect("{\"prompt\": \"p\", \"context\": \"x\"}", RECORD_AUTO, "input=context"));
+    CHECK(!record_read(&record, &schema, &test_arena,
+                       TEXT("{\"prompt\": \"p\", \"context\": \"x\"}")));
+    CHECK(schema.format == RECORD_PROMPT && text_is(record.sequences[0].input, "x"));
+    CHECK(record_read(&record, &schema, &test_arena,
+                      TEXT("{\"prompt\": [{\"role\": \"user\", \"content\": \"q\"}], "
+                           "\"context\": \"x\"}")));
+    CHECK(strstr(error_text(), "\"context\" cannot be joined") != NULL);
+    CHECK(detect(row, RECORD_AUTO, "history=Context") == ERR_INPUT);
+    CHECK(strstr(error_text(), "for history, which format prompt-completion does not read; it "
+                               "reads prompt, completion, tools, system, media and input"));
+    CHECK(detect(row, RECORD_AUTO, "system=nosuch") == ERR_INPUT);
+    CHECK(strstr(error_text(), "system=nosuch") && strstr(error_text(), "prompt, completion, C"));
+}
+
+TEST(fields_choose_a_format_that_reads_what_they_name)
+{
+    const char *row = "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}], \"a\": \"x\", "
+                      "\"b\": \"y\", \"question\": \"z\"}";
+    CHECK(!detect(row, RECORD_AUTO, "instruction=a,output=b"));
+    CHECK(schema.format == RECORD_ALPACA);
+    CHECK(!detect(row, RECORD_AUTO, "output=b"));
+    CHECK(!record_read(&record, &schema, &test_arena, text_of(row)));
+    CHECK(schema.format == RECORD_QUESTION && text_is(record.sequences[0].completion, "y"));
+    CHECK(!detect(row, RECORD_AUTO, "system=b") && schema.format == RECORD_MESSAGES);
+    CHECK(detect(row, RECORD_MESSAGES, "input=a") && strstr(error_text(), "does not read"));
+}
