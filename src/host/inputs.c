@@ -83,11 +83,20 @@ static int by_name(const void *a, const void *b)
 
 static enum err find_in_folder(struct finder *f, const char *folder, int depth);
 
+// A cache of the Hugging Face Hub has links to files that may be gone.
+static enum err missing_target(const char *path)
+{
+    return fail(ERR_INPUT,
+                "%s: is a link whose target cannot be read (%s); download the data again, or "
+                "remove the link",
+                path, strerror(errno));
+}
+
 static enum err find_entry(struct finder *f, const char *path, const char *name, int depth)
 {
     struct stat about;
     if (stat(path, &about)) // a link that points nowhere
-        return OK;
+        return is_data(name) ? missing_target(path) : OK;
     if (S_ISDIR(about.st_mode))
         return find_in_folder(f, path, depth + 1);
     if (S_ISREG(about.st_mode) && is_data(name))

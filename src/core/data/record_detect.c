@@ -594,6 +594,16 @@ static enum err refuse(const struct columns *columns)
     return OK;
 }
 
+// Of two columns of one name nobody can say which is meant. Where none is read, it does not matter.
+static enum err refuse_doubled(const struct record_schema *schema, const struct columns *columns)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        if (columns->items[i].is_doubled && record_needs(schema, columns->items[i].name))
+            return fail(ERR_INPUT, "the header has two columns named %.*s; rename one of them",
+                        TEXT_ARGS(columns->items[i].name));
+    return OK;
+}
+
 static enum err decide(struct record_schema *out, struct arena *arena,
                        const struct columns *columns, enum record_format format, struct text fields)
 {
@@ -617,6 +627,7 @@ static enum err decide(struct record_schema *out, struct arena *arena,
     TRY(join_named(out, arena, columns, named));
     find_optional(out, columns);
     TRY(complete(out, arena, columns));
+    TRY(refuse_doubled(out, columns));
     list_all(out, arena, columns);
     return OK;
 }
@@ -636,7 +647,9 @@ enum err record_detect_columns(struct record_schema *out, struct arena *arena,
 {
     struct columns columns = { .arena = arena, .rows = (int64_t)rows };
     for (size_t i = 0; i < count; i++) {
+        size_t known = columns.count;
         struct column *column = note(&columns, names[i]);
+        column->is_doubled = column->is_doubled || known == columns.count;
         column->shapes |= IS_TEXT;
         for (size_t row = 0; row < rows; row++) {
             struct text cell = cells[row * count + i];
