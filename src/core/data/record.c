@@ -37,6 +37,46 @@ static bool is_list(struct template_value value)
     return value.kind == TEMPLATE_LIST;
 }
 
+static bool is_answer(enum record_field field)
+{
+    return field == RECORD_F_OUTPUT || field == RECORD_F_COMPLETION || field == RECORD_F_CHOSEN ||
+           field == RECORD_F_REJECTED;
+}
+
+// A number or a boolean as JSON writes it: "answer": 2 is the text 2.
+static struct template_value as_text(struct arena *arena, struct template_value value)
+{
+    struct out out = { .arena = arena };
+    switch (value.kind) {
+    case TEMPLATE_BOOL: return template_value_string(value.flag ? TEXT("true") : TEXT("false"));
+    case TEMPLATE_BIG: return template_value_string(value.string);
+    case TEMPLATE_INT: out_put(&out, "%lld", (long long)value.whole); break;
+    case TEMPLATE_FLOAT: template_value_print_real(&out, value.real); break;
+    default: return value;
+    }
+    return template_value_string(out_view(&out));
+}
+
+// An answer: of a list of strings, which are alternatives, the first.
+static struct template_value answer_of(const struct row *row, enum record_field field)
+{
+    struct template_value value = as_text(row->arena, row->fields[field]);
+    if (!is_list(value) || !value.list->count)
+        return value;
+    struct template_value first = as_text(row->arena, value.list->items[0]);
+    return is_text(first) ? first : value;
+}
+
+// The prompt of a completion: strings of a list are lines of it, other lists are messages.
+static struct template_value prompt_of(const struct row *row)
+{
+    struct template_value value = as_text(row->arena, row->fields[RECORD_F_PROMPT]);
+    struct text text;
+    bool lines = is_list(value) && value.list->count && is_text(value.list->items[0]) &&
+                 record_text(&text, row->arena, value);
+    return lines ? template_value_string(text) : value;
+}
+
 static enum err wrong_kind(const struct row *row, enum record_field field, const char *wanted)
 {
     return fail(ERR_INPUT, "\"%.*s\" is a %s; it must be %s", TEXT_ARGS(row->names[field]),
@@ -46,7 +86,7 @@ static enum err wrong_kind(const struct row *row, enum record_field field, const
 static enum err text_field(struct text *out, const struct row *row, enum record_field field,
                            bool needed)
 {
-    struct template_value value = row->fields[field];
+    struct template_value value = is_answer(field) ? answer_of(row, field) : row->fields[field];
     *out = TEXT("");
     if (record_text(out, row->arena, value))
         return OK;
@@ -54,7 +94,7 @@ static enum err text_field(struct text *out, const struct row *row, enum record_
         return OK;
     if (value.kind == TEMPLATE_NONE)
         return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[field]));
-    return wrong_kind(row, field, "a string");
+    return wrong_kind(row, field, "a string, or a list of strings");
 }
 
 // --- tools -------------------------------------------------------------------
@@ -116,11 +156,30 @@ static void append_turn(const struct row *row, struct template_value messages, c
     template_value_append(row->arena, messages.list, record_message(row->arena, role, content));
 }
 
+// The list of earlier turns, which tables and some rows have as JSON text; none if it is empty.
+static enum err history_of(struct template_value *out, const struct row *row)
+{
+    struct template_value history = row->fields[RECORD_F_HISTORY], parsed;
+    *out = none;
+    if (is_text(history) && !text_trim(history.string).size)
+        return OK;
+    if (is_text(history) && !template_value_read(&parsed, row->arena, history.string, "history"))
+        history = parsed;
+    if (history.kind == TEMPLATE_NONE || (is_list(history) && !history.list->count))
+        return OK;
+    if (!is_list(history))
+        return wrong_kind(row, RECORD_F_HISTORY,
+                          "a list of [question, answer], or such a list as JSON text");
+    *out = history;
+    return OK;
+}
+
 // Reads the earlier turns of an Alpaca row, a list of [question, answer]; the row becomes a chat.
 static enum err read_history(struct record_sequence *sequence, const struct row *row)
 {
-    struct template_value history = row->fields[RECORD_F_HISTORY];
-    if (!is_list(history) || !history.list->count)
+    struct template_value history;
+    TRY(history_of(&history, row));
+    if (history.kind == TEMPLATE_NONE)
         return OK;
     struct template_value messages = template_value_list(row->arena, TEMPLATE_PLAIN, 4);
     for (size_t i = 0; i < history.list->count; i++) {
@@ -165,13 +224,6 @@ static bool has_role(const struct template_list *messages, const char *role)
             return true;
     }
     return false;
-}
-
-// The one string of a list with one string, such as the answers of a question.
-static struct template_value unlisted(struct template_value value)
-{
-    bool one = is_list(value) && value.list->count > 0 && is_text(value.list->items[0]);
-    return one ? value.list->items[0] : value;
 }
 
 // A prompt and an answer as strings. Only columns named prompt go to the tokenizer as they are
@@ -228,7 +280,7 @@ static enum err check_input(const struct row *row, struct text input)
 static enum err read_turns(struct record_sequence *sequence, const struct row *row,
                            struct template_value prompt, enum record_field answer)
 {
-    struct template_value completion = unlisted(row->fields[answer]);
+    struct template_value completion = answer_of(row, answer);
     if (completion.kind == TEMPLATE_NONE)
         return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[answer]));
     TRY(tools_of(&sequence->tools, row));
@@ -250,8 +302,7 @@ static enum err read_completion(struct record *out, const struct row *row)
     out->count = 1;
     if (row->fields[RECORD_F_PROMPT].kind == TEMPLATE_NONE)
         return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[RECORD_F_PROMPT]));
-    return read_turns(&out->sequences[0], row, unlisted(row->fields[RECORD_F_PROMPT]),
-                      RECORD_F_COMPLETION);
+    return read_turns(&out->sequences[0], row, prompt_of(row), RECORD_F_COMPLETION);
 }
 
 static enum err read_text(struct record *out, const struct row *row)

@@ -29,8 +29,8 @@ int record_usual_name(enum record_field field, struct text name);
 enum err record_messages(struct template_value *out, struct arena *arena,
                          struct template_value value, const char *role_of_text);
 
-// The text of a value: a string, the first of a list of strings, or {"parts": [{"text"}]}. False if
-// it is none of these.
+// The text of a value: a string, strings of a list, joined by line ends, or {"parts": [{"text"}]}.
+// False if it is none of these.
 bool record_text(struct text *out, struct arena *arena, struct template_value value);
 
 // Whether the names are the same but for capital letters.

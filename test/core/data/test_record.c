@@ -272,3 +272,63 @@ TEST(fields_choose_a_format_that_reads_what_they_name)
     CHECK(!detect(row, RECORD_AUTO, "system=b") && schema.format == RECORD_MESSAGES);
     CHECK(detect(row, RECORD_MESSAGES, "input=a") && strstr(error_text(), "does not read"));
 }
+
+// Reads a row after it was detected.
+static const struct record_sequence *first_of(const char *row)
+{
+    bool fine =
+        !detect(row, RECORD_AUTO, "") && !record_read(&record, &schema, &test_arena, text_of(row));
+    return fine ? &record.sequences[0] : NULL;
+}
+
+TEST(lists_of_strings_are_lines_but_answers_are_alternatives)
+{
+    const struct record_sequence *read = first_of("{\"text\": [\"one\", \"two\"]}");
+    CHECK(read && text_is(read->completion, "one\ntwo"));
+    read = first_of("{\"prompt\": [\"p\", \"q\"], \"completion\": [\"a\", \"b\"], \"system\": "
+                    "[\"s\", \"t\"]}");
+    CHECK(read && text_is(read->prompt, "p\nq") && text_is(read->completion, "a"));
+    CHECK(text_is(read->system, "s\nt"));
+    read = first_of("{\"instruction\": [\"i\", \"j\"], \"input\": [\"x\", \"y\"], \"output\": "
+                    "[\"a\", \"b\"]}");
+    CHECK(read && text_is(read->prompt, "i\nj") && text_is(read->input, "x\ny"));
+    CHECK(text_is(read->completion, "a"));
+    CHECK(!first_of("{\"text\": [\"one\", 2]}") && strstr(error_text(), "a list of strings"));
+}
+
+TEST(numbers_and_booleans_are_answers)
+{
+    static const char *const cases[][2] = {
+        { "{\"question\": \"1+1?\", \"answer\": 2}", "2" },
+        { "{\"question\": \"1+1?\", \"answer\": [-2.5, 3]}", "-2.5" },
+        { "{\"prompt\": \"true?\", \"completion\": true}", "true" },
+        { "{\"instruction\": \"i\", \"output\": 123456789012345678901234567890}",
+          "123456789012345678901234567890" },
+        { "{\"prompt\": \"p\", \"chosen\": 1, \"rejected\": false}", "1" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct record_sequence *read = first_of(cases[i][0]);
+        CHECK(read && text_is(read->completion, cases[i][1]));
+    }
+}
+
+TEST(history_as_json_text_is_read_and_other_text_refused)
+{
+    const struct record_sequence *read = first_of("{\"instruction\": \"i\", \"output\": \"o\", "
+                                                  "\"history\": \" [ [\\\"q\\\", \\\"a\\\"] ]\"}");
+    CHECK(read && read->kind == RECORD_CHAT && read->prompt_count == 3);
+    read = first_of("{\"instruction\": \"i\", \"output\": \"o\", \"history\": \"[]\"}");
+    CHECK(read && read->kind == RECORD_INSTRUCTION);
+    CHECK(!first_of("{\"instruction\": \"i\", \"output\": \"o\", \"history\": \"We spoke.\"}"));
+    CHECK(strstr(error_text(), "\"history\" is a str; it must be a list of [question, answer]"));
+}
+
+TEST(two_columns_of_one_name_are_refused_where_they_are_read)
+{
+    struct text names[] = { TEXT("id"), TEXT("text"), TEXT("id"), TEXT("text") };
+    struct text cells[] = { TEXT("1"), TEXT("a"), TEXT("2"), TEXT("b") };
+    CHECK(!record_detect_columns(&schema, &test_arena, names, 3, cells, 1, RECORD_AUTO, TEXT("")));
+    CHECK(record_detect_columns(&schema, &test_arena, names, 4, cells, 1, RECORD_AUTO, TEXT("")) ==
+          ERR_INPUT);
+    CHECK(strstr(error_text(), "two columns named text") != NULL);
+}
