@@ -348,6 +348,18 @@ static bool ends_with_any(struct text name, const char *const *endings)
     return false;
 }
 
+static const char *const packings[] = { // that host/archive opens
+    ".gz", ".zst", ".zstd", ".bz2", ".xz", NULL
+};
+
+struct text lines_unpacked_name(struct text name)
+{
+    for (const char *const *ending = packings; *ending; ending++)
+        if (ends_with(name, *ending))
+            return (struct text){ name.at, name.size - strlen(*ending) };
+    return name;
+}
+
 // The layout of JSON, decided by the first line.
 static enum lines_format guess_json(struct text head, bool named_lines)
 {
@@ -392,14 +404,10 @@ static bool is_csv_header(struct text head)
 
 enum lines_format lines_guess(const char *name, struct text head)
 {
-    static const char *const compressed[] = { ".gz", ".zst", ".zstd", NULL };
     static const char *const json_lines[] = { ".jsonl", ".ndjson", ".jsonlines", NULL };
     static const char *const csv[] = { ".csv", ".tsv", NULL };
     static const char *const text[] = { ".txt", ".text", ".md", NULL };
-    struct text stem = text_of(name);
-    for (int i = 0; compressed[i]; i++)
-        if (ends_with(stem, compressed[i]))
-            stem.size -= strlen(compressed[i]);
+    struct text stem = lines_unpacked_name(text_of(name));
     if (ends_with_any(stem, csv))
         return LINES_CSV;
     if (ends_with_any(stem, text))

@@ -29,7 +29,10 @@ enum lines_format {
 
 const char *lines_format_name(enum lines_format format); // "JSON Lines", "a JSON list"
 
-// Guesses from the name ("train.jsonl", without compression suffixes) and the first bytes.
+// The name without the ending of a packed file: "train.csv" of "train.csv.xz".
+struct text lines_unpacked_name(struct text name);
+
+// Guesses from the name ("train.jsonl", with or without a packing's ending) and the first bytes.
 // LINES_UNKNOWN if it is not text (NUL bytes).
 enum lines_format lines_guess(const char *name, struct text head);
 

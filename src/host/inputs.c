@@ -3,6 +3,7 @@
 
 #include "host/inputs.h"
 
+#include "base/lines.h"
 #include "host/hub.h"
 #include "remote/address.h"
 
@@ -58,22 +59,20 @@ static bool is_data(const char *name)
     static const char *const endings[] = { ".jsonl",   ".ndjson", ".jsonlines", ".json",
                                            ".csv",     ".tsv",    ".txt",       ".text",
                                            ".parquet", ".arrow",  ".feather" };
-    // The last is refused by name when it is opened: better than counted as nothing.
-    static const char *const packed[] = { "", ".gz", ".zst", ".zstd", ".bz2", ".xz", ".lz4" };
     static const char *const descriptions[] = { "dataset_info.json", "dataset_infos.json",
                                                 "dataset_dict.json", "state.json" };
     for (size_t i = 0; i < sizeof descriptions / sizeof *descriptions; i++)
         if (!strcmp(name, descriptions[i]))
             return false;
-    char ending[32];
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        for (size_t j = 0; j < sizeof packed / sizeof *packed; j++) {
-            size_t size = strlen(endings[i]);
-            memcpy(ending, endings[i], size);
-            memcpy(ending + size, packed[j], strlen(packed[j]) + 1);
-            if (ends_with(name, ending))
-                return true;
-        }
+    // LZ4 is refused by name when it is opened: better than counted as nothing.
+    struct text stem = lines_unpacked_name(text_of(name));
+    if (ends_with(name, ".lz4"))
+        stem.size -= strlen(".lz4");
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t size = strlen(endings[i]);
+        if (stem.size > size && !memcmp(stem.at + stem.size - size, endings[i], size))
+            return true;
+    }
     return false;
 }
 
@@ -84,11 +83,20 @@ static int by_name(const void *a, const void *b)
 
 static enum err find_in_folder(struct finder *f, const char *folder, int depth);
 
+// A cache of the Hugging Face Hub has links to files that may be gone.
+static enum err missing_target(const char *path)
+{
+    return fail(ERR_INPUT,
+                "%s: is a link whose target cannot be read (%s); download the data again, or "
+                "remove the link",
+                path, strerror(errno));
+}
+
 static enum err find_entry(struct finder *f, const char *path, const char *name, int depth)
 {
     struct stat about;
     if (stat(path, &about)) // a link that points nowhere
-        return OK;
+        return is_data(name) ? missing_target(path) : OK;
     if (S_ISDIR(about.st_mode))
         return find_in_folder(f, path, depth + 1);
     if (S_ISREG(about.st_mode) && is_data(name))

@@ -108,6 +108,19 @@ TEST(lines_are_guessed_from_name_and_content)
     CHECK(lines_guess("a.txt", TEXT("a\0b")) == LINES_TEXT);
 }
 
+TEST(every_packing_leaves_the_kind_that_the_name_says)
+{
+    static const char *const packings[] = { ".gz", ".zst", ".zstd", ".bz2", ".xz", ".XZ" };
+    for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
+        const char *csv = text_format(&test_arena, "a.csv%s", packings[i]);
+        const char *tsv = text_format(&test_arena, "a.tsv%s", packings[i]);
+        const char *txt = text_format(&test_arena, "a.txt%s", packings[i]);
+        CHECK(lines_guess(csv, TEXT("text\n{}\n")) == LINES_CSV);
+        CHECK(lines_guess(tsv, TEXT("text\n{}\n")) == LINES_CSV);
+        CHECK(lines_guess(txt, TEXT("{}\n")) == LINES_TEXT);
+    }
+}
+
 // Random text of the bytes that the cutters react to.
 static struct text nasty(struct rng *rng, size_t size)
 {

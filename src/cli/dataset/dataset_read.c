@@ -369,18 +369,19 @@ static const char *image_folder(struct run *run, const struct block *block)
 }
 
 // Has only the columns read that the rows need. "answers.text" is in the column answers, if it is
-// not a column's name.
+// not a column's name. Every row of a table has all its columns, so the first rows know them.
 static enum err keep_columns(struct run *run)
 {
-    struct text names[2 * RECORD_FIELDS];
-    for (size_t i = 0; i < RECORD_FIELDS; i++) {
-        struct text name = run->schema->columns[i];
-        const char *dot = name.at ? memchr(name.at, '.', name.size) : NULL;
-        names[2 * i] = name;
-        names[2 * i + 1] =
-            dot ? (struct text){ name.at, (size_t)(dot - name.at) } : (struct text){ 0 };
-    }
-    return source_keep(&run->source, names, 2 * RECORD_FIELDS);
+    const struct record_schema *schema = run->schema;
+    size_t count = 0;
+    struct text *names = ARENA_NEW(&run->source_arena, struct text, RECORD_FIELDS + schema->count);
+    for (size_t i = 0; i < RECORD_FIELDS; i++)
+        if (schema->columns[i].at)
+            names[count++] = schema->columns[i];
+    for (size_t i = 0; i < schema->count; i++)
+        if (record_needs(schema, text_of(schema->all[i].name)))
+            names[count++] = text_of(schema->all[i].name);
+    return source_keep(&run->source, names, count);
 }
 
 static enum err take(void *context, void *at, bool *more)

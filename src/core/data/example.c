@@ -4,6 +4,8 @@
 
 #include "core/data/example.h"
 
+#include "base/unicode.h"
+
 #include <string.h>
 
 enum { DETECT_ROWS = 64 }; // rows inspected to detect the format
@@ -87,6 +89,8 @@ enum err example_read(struct record *out, struct arena *arena, const struct exam
                       const struct lines *rows, struct text row)
 {
     if (rows->cutter.format == LINES_TEXT) {
+        if (!unicode_valid(row.at, row.size))
+            return fail(ERR_INPUT, "contains bytes that are not valid UTF-8");
         *out = (struct record){ ARENA_NEW(arena, struct record_sequence, 1), 1 };
         out->sequences[0] = (struct record_sequence){ .kind = RECORD_PLAIN, .completion = row };
         return OK;

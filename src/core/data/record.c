@@ -11,10 +11,21 @@
 struct row {
     struct arena *arena;
     struct template_value fields[RECORD_FIELDS];
+    struct text names[RECORD_FIELDS]; // of the columns that the fields come from
+    int ranks[RECORD_FIELDS];         // of the usual names: smaller is better
     const struct record_schema *schema;
 };
 
 static const struct template_value none = { .kind = TEMPLATE_NONE };
+
+static struct row empty_row(struct arena *arena, const struct record_schema *schema)
+{
+    struct row row = { .arena = arena, .schema = schema };
+    memcpy(row.names, schema->columns, sizeof row.names);
+    for (int i = 0; i < RECORD_FIELDS; i++)
+        row.fields[i] = none;
+    return row;
+}
 
 static bool is_text(struct template_value value)
 {
@@ -26,25 +37,64 @@ static bool is_list(struct template_value value)
     return value.kind == TEMPLATE_LIST;
 }
 
+static bool is_answer(enum record_field field)
+{
+    return field == RECORD_F_OUTPUT || field == RECORD_F_COMPLETION || field == RECORD_F_CHOSEN ||
+           field == RECORD_F_REJECTED;
+}
+
+// A number or a boolean as JSON writes it: "answer": 2 is the text 2.
+static struct template_value as_text(struct arena *arena, struct template_value value)
+{
+    struct out out = { .arena = arena };
+    switch (value.kind) {
+    case TEMPLATE_BOOL: return template_value_string(value.flag ? TEXT("true") : TEXT("false"));
+    case TEMPLATE_BIG: return template_value_string(value.string);
+    case TEMPLATE_INT: out_put(&out, "%lld", (long long)value.whole); break;
+    case TEMPLATE_FLOAT: template_value_print_real(&out, value.real); break;
+    default: return value;
+    }
+    return template_value_string(out_view(&out));
+}
+
+// An answer: of a list of strings, which are alternatives, the first.
+static struct template_value answer_of(const struct row *row, enum record_field field)
+{
+    struct template_value value = as_text(row->arena, row->fields[field]);
+    if (!is_list(value) || !value.list->count)
+        return value;
+    struct template_value first = as_text(row->arena, value.list->items[0]);
+    return is_text(first) ? first : value;
+}
+
+// The prompt of a completion: strings of a list are lines of it, other lists are messages.
+static struct template_value prompt_of(const struct row *row)
+{
+    struct template_value value = as_text(row->arena, row->fields[RECORD_F_PROMPT]);
+    struct text text;
+    bool lines = is_list(value) && value.list->count && is_text(value.list->items[0]) &&
+                 record_text(&text, row->arena, value);
+    return lines ? template_value_string(text) : value;
+}
+
 static enum err wrong_kind(const struct row *row, enum record_field field, const char *wanted)
 {
-    return fail(ERR_INPUT, "\"%.*s\" is a %s; it must be %s",
-                TEXT_ARGS(row->schema->columns[field]),
+    return fail(ERR_INPUT, "\"%.*s\" is a %s; it must be %s", TEXT_ARGS(row->names[field]),
                 template_value_kind_name(row->fields[field]), wanted);
 }
 
 static enum err text_field(struct text *out, const struct row *row, enum record_field field,
                            bool needed)
 {
-    struct template_value value = row->fields[field];
+    struct template_value value = is_answer(field) ? answer_of(row, field) : row->fields[field];
     *out = TEXT("");
     if (record_text(out, row->arena, value))
         return OK;
     if (value.kind == TEMPLATE_NONE && !needed)
         return OK;
     if (value.kind == TEMPLATE_NONE)
-        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->schema->columns[field]));
-    return wrong_kind(row, field, "a string");
+        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[field]));
+    return wrong_kind(row, field, "a string, or a list of strings");
 }
 
 // --- tools -------------------------------------------------------------------
@@ -60,8 +110,8 @@ static enum err tools_of(struct template_value *out, const struct row *row)
             return OK;
         struct template_value parsed;
         if (template_value_read(&parsed, row->arena, text, "tools"))
-            return error_prefix(ERR_INPUT, "\"%.*s\" is not valid JSON: ",
-                                TEXT_ARGS(row->schema->columns[RECORD_F_TOOLS]));
+            return error_prefix(
+                ERR_INPUT, "\"%.*s\" is not valid JSON: ", TEXT_ARGS(row->names[RECORD_F_TOOLS]));
         value = parsed;
     }
     if (value.kind == TEMPLATE_NONE || (is_list(value) && !value.list->count))
@@ -81,15 +131,14 @@ static enum err read_messages(struct record *out, const struct row *row)
     out->count = 1;
     sequence->kind = RECORD_CHAT;
     if (value.kind == TEMPLATE_NONE)
-        return fail(ERR_INPUT, "has no \"%.*s\"",
-                    TEXT_ARGS(row->schema->columns[RECORD_F_MESSAGES]));
+        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[RECORD_F_MESSAGES]));
     if (!is_list(value) && !is_text(value))
         return wrong_kind(row, RECORD_F_MESSAGES, "a list; --format text reads plain text");
     TRY(record_messages(&sequence->messages, row->arena, value, NULL));
     TRY(tools_of(&sequence->tools, row));
     if (!sequence->messages.list->count)
         return fail(ERR_INPUT, "\"%.*s\" is an empty list",
-                    TEXT_ARGS(row->schema->columns[RECORD_F_MESSAGES]));
+                    TEXT_ARGS(row->names[RECORD_F_MESSAGES]));
     TRY(text_field(&sequence->system, row, RECORD_F_SYSTEM, false));
     static const char speaker[] = "SYSTEM: "; // of Glaive's transcripts
     struct text *system = &sequence->system;
@@ -107,11 +156,30 @@ static void append_turn(const struct row *row, struct template_value messages, c
     template_value_append(row->arena, messages.list, record_message(row->arena, role, content));
 }
 
+// The list of earlier turns, which tables and some rows have as JSON text; none if it is empty.
+static enum err history_of(struct template_value *out, const struct row *row)
+{
+    struct template_value history = row->fields[RECORD_F_HISTORY], parsed;
+    *out = none;
+    if (is_text(history) && !text_trim(history.string).size)
+        return OK;
+    if (is_text(history) && !template_value_read(&parsed, row->arena, history.string, "history"))
+        history = parsed;
+    if (history.kind == TEMPLATE_NONE || (is_list(history) && !history.list->count))
+        return OK;
+    if (!is_list(history))
+        return wrong_kind(row, RECORD_F_HISTORY,
+                          "a list of [question, answer], or such a list as JSON text");
+    *out = history;
+    return OK;
+}
+
 // Reads the earlier turns of an Alpaca row, a list of [question, answer]; the row becomes a chat.
 static enum err read_history(struct record_sequence *sequence, const struct row *row)
 {
-    struct template_value history = row->fields[RECORD_F_HISTORY];
-    if (!is_list(history) || !history.list->count)
+    struct template_value history;
+    TRY(history_of(&history, row));
+    if (history.kind == TEMPLATE_NONE)
         return OK;
     struct template_value messages = template_value_list(row->arena, TEMPLATE_PLAIN, 4);
     for (size_t i = 0; i < history.list->count; i++) {
@@ -119,7 +187,7 @@ static enum err read_history(struct record_sequence *sequence, const struct row 
         if (!is_list(turn) || turn.list->count != 2 || !is_text(turn.list->items[0]) ||
             !is_text(turn.list->items[1]))
             return fail(ERR_INPUT, "item %zu of \"%.*s\" must be a pair of strings", i + 1,
-                        TEXT_ARGS(row->schema->columns[RECORD_F_HISTORY]));
+                        TEXT_ARGS(row->names[RECORD_F_HISTORY]));
         append_turn(row, messages, "user", turn.list->items[0].string);
         append_turn(row, messages, "assistant", turn.list->items[1].string);
     }
@@ -156,13 +224,6 @@ static bool has_role(const struct template_list *messages, const char *role)
             return true;
     }
     return false;
-}
-
-// The one string of a list with one string, such as the answers of a question.
-static struct template_value unlisted(struct template_value value)
-{
-    bool one = is_list(value) && value.list->count > 0 && is_text(value.list->items[0]);
-    return one ? value.list->items[0] : value;
 }
 
 // A prompt and an answer as strings. Only columns named prompt go to the tokenizer as they are
@@ -203,19 +264,33 @@ static enum err join_turns(struct record_sequence *sequence, const struct row *r
     return OK;
 }
 
+// A text that --fields joins to the prompt cannot be joined to messages. Where the format reads the
+// column by itself, the messages are taken to have the text already.
+static enum err check_input(const struct row *row, struct text input)
+{
+    enum record_format format = row->schema->format;
+    if (!input.size || (format != RECORD_COMPLETION && format != RECORD_PROMPT))
+        return OK;
+    return fail(ERR_INPUT,
+                "\"%.*s\" cannot be joined to a prompt of messages; write it into the messages",
+                TEXT_ARGS(row->names[RECORD_F_INPUT]));
+}
+
 // Reads a prompt and its answer, as strings or as messages.
 static enum err read_turns(struct record_sequence *sequence, const struct row *row,
                            struct template_value prompt, enum record_field answer)
 {
-    struct template_value completion = unlisted(row->fields[answer]);
+    struct template_value completion = answer_of(row, answer);
     if (completion.kind == TEMPLATE_NONE)
-        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->schema->columns[answer]));
+        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[answer]));
     TRY(tools_of(&sequence->tools, row));
     TRY(text_field(&sequence->system, row, RECORD_F_SYSTEM, false));
     TRY(text_field(&sequence->input, row, RECORD_F_INPUT, false));
     bool strings = is_text(completion) && (is_text(prompt) || prompt.kind == TEMPLATE_NONE);
     if (!strings && is_text(prompt) && sequence->input.size)
         prompt.string = record_joined(row->arena, prompt.string, "\n", sequence->input);
+    if (!strings && !is_text(prompt))
+        TRY(check_input(row, sequence->input));
     if (!strings)
         return join_turns(sequence, row, prompt, completion);
     pair_of_strings(sequence, row, prompt, completion.string);
@@ -226,9 +301,8 @@ static enum err read_completion(struct record *out, const struct row *row)
 {
     out->count = 1;
     if (row->fields[RECORD_F_PROMPT].kind == TEMPLATE_NONE)
-        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->schema->columns[RECORD_F_PROMPT]));
-    return read_turns(&out->sequences[0], row, unlisted(row->fields[RECORD_F_PROMPT]),
-                      RECORD_F_COMPLETION);
+        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[RECORD_F_PROMPT]));
+    return read_turns(&out->sequences[0], row, prompt_of(row), RECORD_F_COMPLETION);
 }
 
 static enum err read_text(struct record *out, const struct row *row)
@@ -247,6 +321,7 @@ static enum err read_prompt(struct record *out, const struct row *row)
     sequence->is_prompt = true;
     TRY(tools_of(&sequence->tools, row));
     TRY(text_field(&sequence->system, row, RECORD_F_SYSTEM, false));
+    TRY(text_field(&sequence->input, row, RECORD_F_INPUT, false));
     if (is_text(prompt)) {
         sequence->kind = text_is(row->schema->columns[RECORD_F_PROMPT], "prompt")
                              ? RECORD_PAIR
@@ -255,8 +330,9 @@ static enum err read_prompt(struct record *out, const struct row *row)
         return OK;
     }
     if (prompt.kind == TEMPLATE_NONE)
-        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->schema->columns[RECORD_F_PROMPT]));
+        return fail(ERR_INPUT, "has no \"%.*s\"", TEXT_ARGS(row->names[RECORD_F_PROMPT]));
     sequence->kind = RECORD_CHAT;
+    TRY(check_input(row, sequence->input));
     TRY(record_messages(&sequence->messages, row->arena, prompt, "user"));
     return sequence->messages.list->count ? OK : fail(ERR_INPUT, "has no messages");
 }
@@ -404,19 +480,56 @@ static enum err assemble(struct record *out, const struct row *row)
         out->sequences[i].tools = none;
     TRY(read_format(out, row));
     for (int i = 0; i < out->count; i++)
-        record_images(&out->sequences[i], row->arena, row->schema->columns[RECORD_F_MEDIA],
+        record_images(&out->sequences[i], row->arena, row->names[RECORD_F_MEDIA],
                       row->fields[RECORD_F_MEDIA]);
     return OK;
 }
 
 // --- rows --------------------------------------------------------------------
 
-static int field_of(const struct record_schema *schema, struct text name)
+// Whether parts are keys within the object of this name.
+static bool is_outer(const struct record_schema *schema, struct text name)
 {
+    for (int i = 0; i < RECORD_FIELDS && schema->nested; i++) {
+        struct text column = schema->columns[i];
+        if (column.at && column.size > name.size + 1 && column.at[name.size] == '.' &&
+            !memcmp(column.at, name.at, name.size))
+            return true;
+    }
+    return false;
+}
+
+// The part that a column is; -1: none. *rank is that of its name among the usual ones, for the
+// first rows need not have the column.
+static int field_of(const struct record_schema *schema, struct text name, int *rank)
+{
+    *rank = 0;
     for (int i = 0; i < RECORD_FIELDS; i++)
-        if (schema->columns[i].at && text_equal(schema->columns[i], name))
+        if (!schema->by_name[i] && schema->columns[i].at && text_equal(schema->columns[i], name))
             return i;
+    for (int i = 0; i < RECORD_FIELDS; i++)
+        if (schema->by_name[i] && (*rank = record_usual_name((enum record_field)i, name)) >= 0)
+            return is_outer(schema, name) ? -1 : i;
     return -1;
+}
+
+bool record_needs(const struct record_schema *schema, struct text name)
+{
+    int rank;
+    return field_of(schema, name, &rank) >= 0 || is_outer(schema, name);
+}
+
+// Of several usual names of a part that have a value, the best one counts.
+static void take_value(struct row *row, int field, int rank, struct text name,
+                       struct template_value value)
+{
+    bool filled = row->fields[field].kind != TEMPLATE_NONE;
+    if (row->schema->by_name[field] &&
+        (value.kind == TEMPLATE_NONE || (filled && row->ranks[field] < rank)))
+        return;
+    row->fields[field] = value;
+    row->names[field] = name;
+    row->ranks[field] = rank;
 }
 
 // Fills in the parts that are keys within this object, "outer.key".
@@ -437,21 +550,19 @@ static void take_nested(struct row *row, struct text outer, struct template_valu
 enum err record_read(struct record *out, const struct record_schema *schema, struct arena *arena,
                      struct text row)
 {
-    struct row read = { .arena = arena, .schema = schema };
+    struct row read = empty_row(arena, schema);
     struct json_reader in = json_reader(row);
     struct text key;
     if (!unicode_valid(row.at, row.size))
         return fail(ERR_INPUT, "contains bytes that are not valid UTF-8");
-    for (int i = 0; i < RECORD_FIELDS; i++)
-        read.fields[i] = none;
     if (json_peek(&in) != JSON_OBJECT)
         return fail(ERR_INPUT, "is %s; it must be an object with %.*s",
                     json_peek(&in) == JSON_NONE ? "not JSON" : json_kind_name(json_peek(&in)),
                     TEXT_ARGS(text_of(schema->sentence ? schema->sentence : "its columns")));
     for (json_object(&in); json_key(&in, arena, &key);) {
-        int field = field_of(schema, key);
+        int rank, field = field_of(schema, key, &rank);
         if (field >= 0)
-            read.fields[field] = template_value_take(&in, arena);
+            take_value(&read, field, rank, key, template_value_take(&in, arena));
         else if (schema->nested && json_peek(&in) == JSON_OBJECT)
             take_nested(&read, key, template_value_take(&in, arena));
         else
@@ -467,9 +578,7 @@ enum err record_read(struct record *out, const struct record_schema *schema, str
 enum err record_from_messages(struct record *out, const struct record_schema *schema,
                               struct arena *arena, struct template_value messages)
 {
-    struct row row = { .arena = arena, .schema = schema };
-    for (int i = 0; i < RECORD_FIELDS; i++)
-        row.fields[i] = none;
+    struct row row = empty_row(arena, schema);
     row.fields[RECORD_F_MESSAGES] = messages;
     return assemble(out, &row);
 }
@@ -494,16 +603,15 @@ enum err record_read_columns(struct record *out, const struct record_schema *sch
                              struct arena *arena, const struct text *names,
                              const struct text *cells, size_t count)
 {
-    struct row read = { .arena = arena, .schema = schema };
-    for (int i = 0; i < RECORD_FIELDS; i++)
-        read.fields[i] = none;
+    struct row read = empty_row(arena, schema);
     for (size_t i = 0; i < count; i++) {
-        int field = field_of(schema, names[i]);
+        int rank, field = field_of(schema, names[i], &rank);
         if (field < 0 || !cells[i].at)
             continue;
         if (!unicode_valid(cells[i].at, cells[i].size))
             return fail(ERR_INPUT, "\"%.*s\" is not valid UTF-8", TEXT_ARGS(names[i]));
-        read.fields[field] = cell_value(arena, (enum record_field)field, cells[i]);
+        take_value(&read, field, rank, names[i],
+                   cell_value(arena, (enum record_field)field, cells[i]));
     }
     return assemble(out, &read);
 }

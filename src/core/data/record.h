@@ -60,6 +60,7 @@ struct record_column {
 struct record_schema {
     enum record_format format;
     struct text columns[RECORD_FIELDS]; // the column of each part; .at NULL if there is none
+    bool by_name[RECORD_FIELDS];        // optional: any usual name of the part, in each row
     bool nested;                        // some of them are keys within an object: "data.messages"
     const char *sentence;               // for people: the format and its columns
     struct record_column *all;
@@ -117,6 +118,9 @@ enum err record_detect(struct record_schema *out, struct arena *arena, const str
 enum err record_detect_columns(struct record_schema *out, struct arena *arena,
                                const struct text *names, size_t count, const struct text *cells,
                                size_t rows, enum record_format format, struct text fields);
+
+// Whether rows read as the schema says need this column of a table.
+bool record_needs(const struct record_schema *schema, struct text name);
 
 enum err record_read(struct record *out, const struct record_schema *schema, struct arena *arena,
                      struct text row);

@@ -3,10 +3,12 @@
 
 #include "core/data/record_internal.h"
 
+#include "base/checksum.h"
+
 #include <ctype.h>
 #include <string.h>
 
-enum { COLUMNS = 96, ROWS = 64 };
+enum { ROWS = 64, LISTED = 96 };
 
 const char *const record_format_names[] = {
     "auto",
@@ -37,17 +39,22 @@ struct column {
     int shapes;       // seen; 0: only null or nothing
     bool has_from;    // a list of objects with the key "from" (ShareGPT)
     bool is_nested;
-    int64_t bytes; // of its values
+    bool is_doubled; // the header of a table has its name twice
+    int64_t bytes;   // of its values
+    int64_t rows;    // that have a value
 };
 
+// Rows may have any number of keys, so names are found by their hash.
 struct columns {
-    struct column items[COLUMNS], beyond; // what comes after the last is not remembered
-    size_t count;
-    int64_t bytes;
+    struct arena *arena;
+    struct column *items;
+    size_t count, room;
+    uint32_t *slots; // index plus one of a column; 0: free
+    size_t slot_count;
+    int64_t bytes, rows;
 };
 
-// Whether the names are the same but for capital letters.
-static bool same_name(struct text a, struct text b)
+bool record_same_name(struct text a, struct text b)
 {
     if (a.size != b.size)
         return false;
@@ -57,28 +64,52 @@ static bool same_name(struct text a, struct text b)
     return true;
 }
 
+// Where a name is, or where it would go.
+static uint32_t *slot_of(const struct columns *columns, struct text name)
+{
+    size_t at = checksum(name, 0) & (columns->slot_count - 1);
+    while (columns->slots[at] && !text_equal(columns->items[columns->slots[at] - 1].name, name))
+        at = (at + 1) & (columns->slot_count - 1);
+    return &columns->slots[at];
+}
+
+static void grow(struct columns *columns)
+{
+    size_t room = columns->room ? 2 * columns->room : 64;
+    columns->items =
+        arena_grow(columns->arena, columns->items, columns->room * sizeof *columns->items,
+                   room * sizeof *columns->items);
+    columns->room = room;
+    columns->slot_count = 2 * room;
+    columns->slots = ARENA_NEW(columns->arena, uint32_t, columns->slot_count);
+    memset(columns->slots, 0, columns->slot_count * sizeof *columns->slots);
+    for (size_t i = 0; i < columns->count; i++)
+        *slot_of(columns, columns->items[i].name) = (uint32_t)i + 1;
+}
+
 // The column of this name: as written, else with other capital letters.
 static const struct column *find(const struct columns *columns, struct text name)
 {
+    uint32_t at = columns->count ? *slot_of(columns, name) : 0;
+    if (at)
+        return &columns->items[at - 1];
     for (size_t i = 0; i < columns->count; i++)
-        if (text_equal(columns->items[i].name, name))
-            return &columns->items[i];
-    for (size_t i = 0; i < columns->count; i++)
-        if (same_name(columns->items[i].name, name))
+        if (record_same_name(columns->items[i].name, name))
             return &columns->items[i];
     return NULL;
 }
 
+// The result is valid until the next call.
 static struct column *note(struct columns *columns, struct text name)
 {
-    for (size_t i = 0; i < columns->count; i++)
-        if (text_equal(columns->items[i].name, name))
-            return &columns->items[i];
-    if (columns->count == COLUMNS)
-        return &columns->beyond;
-    struct column *column = &columns->items[columns->count++];
-    *column = (struct column){ .name = name };
-    return column;
+    if (columns->count == columns->room)
+        grow(columns);
+    uint32_t *slot = slot_of(columns, name);
+    if (!*slot) {
+        *slot = (uint32_t)++columns->count;
+        columns->items[columns->count - 1] = (struct column){ .name = name };
+    }
+    return &columns->items[*slot - 1];
 }
 
 // Whether the first object of a list has the key "from".
@@ -142,6 +173,7 @@ static void inspect_value(struct columns *columns, struct arena *arena, struct t
     column->has_from = column->has_from || is_sharegpt(value, arena);
     int64_t bytes = shape == IS_OTHER || !shape ? 0 : (int64_t)value.size;
     column->bytes += bytes;
+    column->rows += shape != 0;
     columns->bytes += bytes;
     if (shape == IS_OBJECT)
         inspect_nested(columns, arena, name, value);
@@ -153,11 +185,78 @@ static void inspect_row(struct columns *columns, struct arena *arena, struct tex
     struct text key;
     if (json_peek(&in) != JSON_OBJECT)
         return;
+    columns->rows++;
     for (json_object(&in); json_key(&in, arena, &key);) {
         struct text value = json_skip(&in);
         if (!in.problem)
             inspect_value(columns, arena, key, value);
     }
+}
+
+// --- formats -----------------------------------------------------------------
+
+// The parts that each format reads. The first `needed` of them are required; those after `found`
+// are read only if --fields names them, because trainers do not read them by themselves.
+static const struct {
+    int needed, found, count;
+    enum record_field parts[8];
+} uses[RECORD_FORMATS] = {
+    [RECORD_MESSAGES] = { 1,
+                          4,
+                          4,
+                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
+    [RECORD_SHAREGPT] = { 1,
+                          4,
+                          4,
+                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
+    [RECORD_ALPACA] = { 2,
+                        7,
+                        7,
+                        { RECORD_F_INSTRUCTION, RECORD_F_OUTPUT, RECORD_F_INPUT, RECORD_F_SYSTEM,
+                          RECORD_F_HISTORY, RECORD_F_TOOLS, RECORD_F_MEDIA } },
+    [RECORD_COMPLETION] = { 2,
+                            5,
+                            6,
+                            { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_TOOLS, RECORD_F_SYSTEM,
+                              RECORD_F_MEDIA, RECORD_F_INPUT } },
+    [RECORD_QUESTION] = { 2,
+                          6,
+                          6,
+                          { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_INPUT, RECORD_F_SYSTEM,
+                            RECORD_F_TOOLS, RECORD_F_MEDIA } },
+    [RECORD_TEXT] = { 1, 2, 2, { RECORD_F_TEXT, RECORD_F_MEDIA } },
+    [RECORD_PREFERENCE] = { 2,
+                            8,
+                            8,
+                            { RECORD_F_CHOSEN, RECORD_F_REJECTED, RECORD_F_PROMPT, RECORD_F_INPUT,
+                              RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM,
+                              RECORD_F_MEDIA } },
+    [RECORD_PROMPT] = { 1,
+                        4,
+                        5,
+                        { RECORD_F_PROMPT, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA,
+                          RECORD_F_INPUT } },
+    [RECORD_TREE] = { 1, 2, 2, { RECORD_F_PROMPT, RECORD_F_SYSTEM } },
+};
+
+static bool format_reads(enum record_format format, int part)
+{
+    for (int i = 0; i < uses[format].count; i++)
+        if ((int)uses[format].parts[i] == part)
+            return true;
+    return false;
+}
+
+static const char *list_parts(struct arena *arena, enum record_format format)
+{
+    struct out out = { .arena = arena };
+    for (int i = 0; i < uses[format].count; i++)
+        out_put(&out, "%s%s",
+                !i                           ? ""
+                : i + 1 < uses[format].count ? ", "
+                                             : " and ",
+                field_names[uses[format].parts[i]]);
+    return out_string(&out);
 }
 
 // --- signatures --------------------------------------------------------------
@@ -179,8 +278,8 @@ static const struct column *find_path(const struct columns *columns, struct text
             continue;
         struct text name = { column->name.at, (size_t)(inner - column->name.at) };
         struct text rest = { inner + 1, column->name.size - name.size - 1 };
-        bool here = text_is(outer, "*") || same_name(name, outer);
-        if (here && number ? !--number : here && same_name(rest, key))
+        bool here = text_is(outer, "*") || record_same_name(name, outer);
+        if (here && number ? !--number : here && record_same_name(rest, key))
             return column;
     }
     return NULL;
@@ -202,7 +301,7 @@ static bool suits(const struct column *column, enum record_field field)
     if (field != RECORD_F_MESSAGES)
         return true;
     for (size_t i = 0; i < sizeof certain / sizeof *certain; i++)
-        if (same_name(column->name, text_of(certain[i])))
+        if (record_same_name(column->name, text_of(certain[i])))
             return true;
     return column->shapes & (IS_LIST | IS_TURNS);
 }
@@ -232,74 +331,75 @@ static bool is_sharegpt_column(const struct columns *columns, struct text name)
     return column && column->has_from;
 }
 
+// Whether a format reads each part that --fields names, as that part or by another signature's
+// name for it: "completion=output".
+static bool reads_named(const struct record_schema *found, const struct text *named)
+{
+    for (int part = 0; part < RECORD_FIELDS; part++) {
+        bool reads = !named[part].at || format_reads(found->format, part);
+        for (int i = 0; i < RECORD_FIELDS && !reads; i++)
+            reads = found->columns[i].at && text_is(found->columns[i], field_names[part]);
+        if (!reads)
+            return false;
+    }
+    return true;
+}
+
 // Finds the first signature that matches; with a format, the first of that format.
-static void find_signature(struct record_schema *schema, const struct columns *columns)
+static bool find_signature(struct record_schema *schema, const struct columns *columns,
+                           const struct text *named)
 {
     enum record_format format = schema->format;
     enum record_format row = format == RECORD_SHAREGPT ? RECORD_MESSAGES : format;
     for (const struct record_signature *s = record_signatures; s->columns; s++) {
         struct record_schema found = { .format = s->format };
-        if ((row && s->format != row) || !match(&found, columns, s->columns))
+        if ((row && s->format != row) || !match(&found, columns, s->columns) ||
+            (named && !reads_named(&found, named)))
             continue;
         if (found.format == RECORD_MESSAGES &&
             is_sharegpt_column(columns, found.columns[RECORD_F_MESSAGES]))
             found.format = RECORD_SHAREGPT;
         *schema = found;
         schema->format = format ? format : found.format;
-        return;
+        return true;
+    }
+    return false;
+}
+
+static bool is_taken(const struct record_schema *schema, struct text name)
+{
+    for (int i = 0; i < RECORD_FIELDS; i++)
+        if (schema->columns[i].at && text_equal(schema->columns[i], name))
+            return true;
+    return false;
+}
+
+// Parts that neither the signature nor --fields names have their usual names, in every row.
+static void find_optional(struct record_schema *schema, const struct columns *columns)
+{
+    for (int field = 0; field < RECORD_FIELDS; field++) {
+        if (schema->columns[field].at)
+            continue;
+        for (int i = 0; i < RECORD_NAMES && record_optional_columns[field][i]; i++) {
+            const struct column *column = find(columns, text_of(record_optional_columns[field][i]));
+            schema->by_name[field] = true;
+            if (column && !schema->columns[field].at && !is_taken(schema, column->name))
+                schema->columns[field] = column->name;
+        }
     }
 }
 
-static void find_optional(struct record_schema *schema, const struct columns *columns)
+int record_usual_name(enum record_field field, struct text name)
 {
-    for (int field = 0; field < RECORD_FIELDS; field++)
-        for (int i = 0; i < 8 && record_optional_columns[field][i]; i++) {
-            const struct column *column = find(columns, text_of(record_optional_columns[field][i]));
-            bool taken = false;
-            for (int k = 0; column && k < RECORD_FIELDS; k++)
-                taken = taken ||
-                        (schema->columns[k].at && text_equal(schema->columns[k], column->name));
-            if (column && !taken && !schema->columns[field].at)
-                schema->columns[field] = column->name;
-        }
+    for (int i = 0; i < RECORD_NAMES && record_optional_columns[field][i]; i++) {
+        struct text usual = text_of(record_optional_columns[field][i]);
+        if (record_same_name(name, usual))
+            return 2 * i + !text_equal(name, usual);
+    }
+    return -1;
 }
 
 // --- the schema --------------------------------------------------------------
-
-// The parts that each format reads; the first `needed` of them are required.
-static const struct {
-    int needed, count;
-    enum record_field parts[8];
-} uses[RECORD_FORMATS] = {
-    [RECORD_MESSAGES] = { 1,
-                          4,
-                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
-    [RECORD_SHAREGPT] = { 1,
-                          4,
-                          { RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
-    [RECORD_ALPACA] = { 2,
-                        7,
-                        { RECORD_F_INSTRUCTION, RECORD_F_OUTPUT, RECORD_F_INPUT, RECORD_F_SYSTEM,
-                          RECORD_F_HISTORY, RECORD_F_TOOLS, RECORD_F_MEDIA } },
-    [RECORD_COMPLETION] = { 2,
-                            5,
-                            { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_TOOLS, RECORD_F_SYSTEM,
-                              RECORD_F_MEDIA } },
-    [RECORD_QUESTION] = { 2,
-                          6,
-                          { RECORD_F_PROMPT, RECORD_F_COMPLETION, RECORD_F_INPUT, RECORD_F_SYSTEM,
-                            RECORD_F_TOOLS, RECORD_F_MEDIA } },
-    [RECORD_TEXT] = { 1, 2, { RECORD_F_TEXT, RECORD_F_MEDIA } },
-    [RECORD_PREFERENCE] = { 2,
-                            8,
-                            { RECORD_F_CHOSEN, RECORD_F_REJECTED, RECORD_F_PROMPT, RECORD_F_INPUT,
-                              RECORD_F_MESSAGES, RECORD_F_TOOLS, RECORD_F_SYSTEM,
-                              RECORD_F_MEDIA } },
-    [RECORD_PROMPT] = { 1,
-                        4,
-                        { RECORD_F_PROMPT, RECORD_F_TOOLS, RECORD_F_SYSTEM, RECORD_F_MEDIA } },
-    [RECORD_TREE] = { 1, 2, { RECORD_F_PROMPT, RECORD_F_SYSTEM } },
-};
 
 static const char *list_columns(struct arena *arena, const struct columns *columns)
 {
@@ -322,7 +422,10 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
     struct out out = { .arena = arena };
     struct text named[RECORD_FIELDS];
     memcpy(named, schema->columns, sizeof named);
+    bool by_name[RECORD_FIELDS];
+    memcpy(by_name, schema->by_name, sizeof by_name);
     memset(schema->columns, 0, sizeof schema->columns);
+    memset(schema->by_name, 0, sizeof schema->by_name);
     out_put(&out, "%s:", record_format_names[schema->format]);
     for (int i = 0; i < uses[schema->format].count; i++) {
         enum record_field part = uses[schema->format].parts[i];
@@ -332,7 +435,8 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
                         "--fields %s=COLUMN",
                         record_format_names[schema->format], field_names[part],
                         list_columns(arena, columns), field_names[part]);
-        if (!named[part].at)
+        schema->by_name[part] = by_name[part] && i < uses[schema->format].found;
+        if (!named[part].at || (by_name[part] && i >= uses[schema->format].found))
             continue;
         schema->columns[part] = (struct text){ text_copy(arena, named[part]), named[part].size };
         schema->nested =
@@ -345,8 +449,10 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
     return OK;
 }
 
-// What a column is read as; NULL: nothing. A key within an object makes the object used.
-static const char *part_of(const struct record_schema *schema, struct text name)
+// What a column is read as; NULL: nothing. A key within an object makes the object used. A further
+// usual name of a part is read in rows that lack the first.
+static const char *part_of(const struct record_schema *schema, const struct columns *columns,
+                           struct text name)
 {
     for (int i = 0; i < RECORD_FIELDS; i++) {
         struct text column = schema->columns[i];
@@ -355,21 +461,32 @@ static const char *part_of(const struct record_schema *schema, struct text name)
         if (column.at && (text_equal(column, name) || within))
             return field_names[i];
     }
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        const struct column *first =
+            schema->by_name[i] && schema->columns[i].at ? find(columns, schema->columns[i]) : NULL;
+        if (first && first->rows < columns->rows &&
+            record_usual_name((enum record_field)i, name) >= 0)
+            return field_names[i];
+    }
     return NULL;
 }
 
+// Lists the columns: all that are used, and the first and the largest of the others.
 static void list_all(struct record_schema *schema, struct arena *arena,
                      const struct columns *columns)
 {
+    static const double large = 0.01;
     schema->all = ARENA_NEW(arena, struct record_column, columns->count + 1);
     for (size_t i = 0; i < columns->count; i++) {
         const struct column *column = &columns->items[i];
-        if (column->is_nested)
+        const char *part = column->is_nested ? NULL : part_of(schema, columns, column->name);
+        double share = columns->bytes ? (double)column->bytes / (double)columns->bytes : 0;
+        if (column->is_nested || (!part && schema->count >= LISTED && share < large))
             continue;
         schema->all[schema->count++] = (struct record_column){
             .name = text_one_line(arena, column->name),
-            .part = part_of(schema, column->name),
-            .share = columns->bytes ? (double)column->bytes / (double)columns->bytes : 0,
+            .part = part,
+            .share = share,
             .is_text = (column->shapes & ~IS_OTHER) != 0,
         };
     }
@@ -403,6 +520,14 @@ static enum err read_fields(struct record_schema *schema, struct text fields)
     return OK;
 }
 
+static struct columns copied(const struct columns *columns)
+{
+    struct columns copy = { .arena = columns->arena, .bytes = columns->bytes };
+    for (size_t i = 0; i < columns->count; i++)
+        *note(&copy, columns->items[i].name) = columns->items[i];
+    return copy;
+}
+
 // Adds the parts named with --fields as columns of their own, so that signatures find them.
 static void add_named(struct columns *columns, const struct text *named)
 {
@@ -418,11 +543,64 @@ static void add_named(struct columns *columns, const struct text *named)
     }
 }
 
+// The columns that --fields names, as the rows write them. Without rows nothing is known of them.
+static enum err find_named(struct text *named, struct arena *arena, const struct columns *columns)
+{
+    for (int i = 0; i < RECORD_FIELDS && columns->count; i++) {
+        const struct column *column = named[i].at ? find(columns, named[i]) : NULL;
+        if (named[i].at && !column)
+            return fail(ERR_INPUT,
+                        "--fields %s=%.*s names a column that none of the first rows has; they "
+                        "have %s",
+                        field_names[i], TEXT_ARGS(named[i]), list_columns(arena, columns));
+        if (column)
+            named[i] = column->name;
+    }
+    return OK;
+}
+
+// Gives the named parts their columns. A signature may have found one under the name of its part:
+// with output=reply, "completion=output" means reply.
+static enum err join_named(struct record_schema *schema, struct arena *arena,
+                           const struct columns *columns, struct text *named)
+{
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        struct text name = schema->columns[i];
+        enum record_field part = name.at ? field_named(name) : RECORD_FIELDS;
+        if (part == RECORD_FIELDS || (int)part == i || !named[part].at || find(columns, name))
+            continue;
+        schema->columns[i] = named[part];
+        named[part] = (struct text){ 0 };
+    }
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        if (!named[i].at)
+            continue;
+        if (!format_reads(schema->format, i))
+            return fail(ERR_INPUT,
+                        "--fields names a column for %s, which format %s does not read; it reads "
+                        "%s; --format gives another one",
+                        field_names[i], record_format_names[schema->format],
+                        list_parts(arena, schema->format));
+        schema->columns[i] = named[i];
+    }
+    return OK;
+}
+
 static enum err refuse(const struct columns *columns)
 {
     for (const struct record_refusal *r = record_refusals; r->columns; r++)
         if (match(&(struct record_schema){ 0 }, columns, r->columns))
             return fail(ERR_INPUT, "the rows are %s; %s", r->what, r->remedy);
+    return OK;
+}
+
+// Of two columns of one name nobody can say which is meant. Where none is read, it does not matter.
+static enum err refuse_doubled(const struct record_schema *schema, const struct columns *columns)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        if (columns->items[i].is_doubled && record_needs(schema, columns->items[i].name))
+            return fail(ERR_INPUT, "the header has two columns named %.*s; rename one of them",
+                        TEXT_ARGS(columns->items[i].name));
     return OK;
 }
 
@@ -435,21 +613,21 @@ static enum err decide(struct record_schema *out, struct arena *arena,
     memcpy(named, out->columns, sizeof named);
     if (!format && !fields.size)
         TRY(refuse(columns));
-    struct columns *all = ARENA_NEW(arena, struct columns, 1);
-    *all = *columns;
-    add_named(all, named);
-    find_signature(out, fields.size ? all : columns);
+    TRY(find_named(named, arena, columns));
+    struct columns all = copied(columns);
+    add_named(&all, named);
+    if (!find_signature(out, &all, named)) // a format that reads all that is named, else any
+        find_signature(out, &all, NULL);
     if (!out->format)
         return fail(ERR_INPUT,
                     "the columns %s match no known format; give --format "
                     "messages, sharegpt, alpaca, prompt-completion, question-answer, text, "
                     "preference, prompt or tree, and --fields PART=COLUMN",
                     list_columns(arena, columns));
-    for (int i = 0; i < RECORD_FIELDS; i++)
-        if (named[i].at)
-            out->columns[i] = named[i];
+    TRY(join_named(out, arena, columns, named));
     find_optional(out, columns);
     TRY(complete(out, arena, columns));
+    TRY(refuse_doubled(out, columns));
     list_all(out, arena, columns);
     return OK;
 }
@@ -457,28 +635,29 @@ static enum err decide(struct record_schema *out, struct arena *arena,
 enum err record_detect(struct record_schema *out, struct arena *arena, const struct text *rows,
                        size_t count, enum record_format format, struct text fields)
 {
-    struct columns *columns = ARENA_NEW(arena, struct columns, 1);
-    *columns = (struct columns){ 0 };
+    struct columns columns = { .arena = arena };
     for (size_t i = 0; i < count && i < ROWS; i++)
-        inspect_row(columns, arena, rows[i]);
-    return decide(out, arena, columns, format, fields);
+        inspect_row(&columns, arena, rows[i]);
+    return decide(out, arena, &columns, format, fields);
 }
 
 enum err record_detect_columns(struct record_schema *out, struct arena *arena,
                                const struct text *names, size_t count, const struct text *cells,
                                size_t rows, enum record_format format, struct text fields)
 {
-    struct columns *columns = ARENA_NEW(arena, struct columns, 1);
-    *columns = (struct columns){ 0 };
+    struct columns columns = { .arena = arena, .rows = (int64_t)rows };
     for (size_t i = 0; i < count; i++) {
-        struct column *column = note(columns, names[i]);
-        column->shapes = IS_TEXT;
+        size_t known = columns.count;
+        struct column *column = note(&columns, names[i]);
+        column->is_doubled = column->is_doubled || known == columns.count;
+        column->shapes |= IS_TEXT;
         for (size_t row = 0; row < rows; row++) {
             struct text cell = cells[row * count + i];
             column->shapes |= cell.at ? shape_of_text(cell) : 0;
             column->bytes += (int64_t)cell.size;
-            columns->bytes += (int64_t)cell.size;
+            column->rows += cell.at != NULL;
+            columns.bytes += (int64_t)cell.size;
         }
     }
-    return decide(out, arena, columns, format, fields);
+    return decide(out, arena, &columns, format, fields);
 }

@@ -17,7 +17,11 @@ struct record_refusal {
     const char *what, *remedy;
 };
 extern const struct record_refusal record_refusals[]; // ended by a zeroed row
-extern const char *const record_optional_columns[RECORD_FIELDS][8];
+enum { RECORD_NAMES = 8 };
+extern const char *const record_optional_columns[RECORD_FIELDS][RECORD_NAMES];
+
+// How good a name is for an optional part: 0 is the best, -1 none of its usual ones.
+int record_usual_name(enum record_field field, struct text name);
 
 // Reads a list of messages in any common form (role/content, from/value, role/parts, strings in
 // turn), a single message, JSON text of these, a transcript ("USER: … ASSISTANT: …"), or a string
@@ -25,9 +29,12 @@ extern const char *const record_optional_columns[RECORD_FIELDS][8];
 enum err record_messages(struct template_value *out, struct arena *arena,
                          struct template_value value, const char *role_of_text);
 
-// The text of a value: a string, the first of a list of strings, or {"parts": [{"text"}]}. False if
-// it is none of these.
+// The text of a value: a string, strings of a list, joined by line ends, or {"parts": [{"text"}]}.
+// False if it is none of these.
 bool record_text(struct text *out, struct arena *arena, struct template_value value);
+
+// Whether the names are the same but for capital letters.
+bool record_same_name(struct text a, struct text b);
 
 // Whether a text begins with a speaker: "USER: …" or "SYSTEM: …" (Glaive), "Human: …".
 bool record_is_transcript(struct text text);

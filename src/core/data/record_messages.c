@@ -191,6 +191,20 @@ static enum err read_parts(struct arena *arena, struct template_value message,
     return OK;
 }
 
+static bool joined_items(struct text *out, struct arena *arena, const struct template_list *list)
+{
+    struct out all = { .arena = arena };
+    for (size_t i = 0; i < list->count; i++) {
+        struct text one;
+        if (!record_text(&one, arena, list->items[i]))
+            return false;
+        out_put(&all, "%s", i ? "\n" : "");
+        out_bytes(&all, one.at, one.size);
+    }
+    *out = out_view(&all);
+    return true;
+}
+
 bool record_text(struct text *out, struct arena *arena, struct template_value value)
 {
     const struct template_value *inner =
@@ -200,7 +214,7 @@ bool record_text(struct text *out, struct arena *arena, struct template_value va
         return true;
     }
     if (is_list(value) && value.list->count)
-        return record_text(out, arena, value.list->items[0]);
+        return joined_items(out, arena, value.list);
     if (inner && is_list(*inner)) {
         struct parts parts = { .calls = template_value_list(arena, TEMPLATE_PLAIN, 0) };
         for (size_t i = 0; i < inner->list->count; i++)

@@ -98,7 +98,7 @@ const struct record_refusal record_refusals[] = {
 };
 
 // Columns of the parts that any shape may have besides its own, in order of preference.
-const char *const record_optional_columns[RECORD_FIELDS][8] = {
+const char *const record_optional_columns[RECORD_FIELDS][RECORD_NAMES] = {
     [RECORD_F_TOOLS] = { "tools", "functions" },
     [RECORD_F_SYSTEM] = { "system", "system_prompt", "systemInstruction", "system_instruction",
                           "system_message" },

@@ -95,3 +95,13 @@ TEST(example_hash_differs_when_two_words_change_places)
             memset(bytes + 8 * k, (int)k, 8);
         }
 }
+
+TEST(text_that_is_not_utf8_is_a_bad_row)
+{
+    struct lines rows = { .cutter.format = LINES_TEXT };
+    struct example_table table = { 0 };
+    struct record record;
+    CHECK(!example_read(&record, &test_arena, &table, &rows, TEXT("caf\xc3\xa9")));
+    CHECK(example_read(&record, &test_arena, &table, &rows, TEXT("caf\xe9")) == ERR_INPUT);
+    CHECK(strstr(error_text(), "not valid UTF-8") != NULL);
+}

@@ -179,3 +179,156 @@ TEST(a_bad_row_is_refused_with_its_reason)
     out_repeat(&deep, '[', 100000);
     CHECK(record_read(&record, &schema, &test_arena, out_view(&deep)) == ERR_INPUT);
 }
+
+TEST(many_keys_crowd_no_column_out)
+{
+    struct out row = { .arena = &test_arena };
+    out_put(&row, "{\"meta\": {");
+    for (int i = 0; i < 500; i++)
+        out_put(&row, "%s\"k%d\": %d", i ? ", " : "", i, i);
+    out_put(&row, "}, \"messages\": [{\"role\": \"user\", \"content\": \"q\"}]");
+    for (int i = 0; i < 500; i++)
+        out_put(&row, ", \"n%d\": %d", i, i);
+    out_put(&row, ", \"system\": \"s\", \"extra\": \"");
+    out_repeat(&row, 'x', 5000);
+    out_put(&row, "\"}");
+    CHECK(reads_as(out_string(&row), RECORD_MESSAGES));
+    CHECK(text_is(record.sequences[0].system, "s"));
+    bool warns = false;
+    for (size_t i = 0; i < schema.count; i++)
+        warns = warns || (!strcmp(schema.all[i].name, "extra") && schema.all[i].is_text &&
+                          schema.all[i].share > 0.05 && !schema.all[i].part);
+    CHECK(warns && schema.count < 200);
+}
+
+TEST(optional_columns_are_read_in_whatever_row_they_first_appear)
+{
+    CHECK(!detect("{\"prompt\": \"p\", \"completion\": \"c\"}", RECORD_AUTO, ""));
+    struct text late = TEXT("{\"prompt\": \"p\", \"completion\": \"c\", \"system_prompt\": "
+                            "\"worse\", \"tools\": \"[{}]\", \"System\": \"s\", \"images\": "
+                            "[\"a.png\"], \"system_message\": null}");
+    CHECK(!record_read(&record, &schema, &test_arena, late));
+    CHECK(text_is(record.sequences[0].system, "s") && record.sequences[0].tools.list->count == 1);
+    CHECK(record.sequences[0].image_count == 1);
+    CHECK(!detect("{\"instruction\": \"i\", \"output\": \"o\", \"context\": \"x\"}", RECORD_AUTO,
+                  ""));
+    late = TEXT("{\"instruction\": \"i\", \"output\": \"o\", \"input\": \"y\", \"context\": null, "
+                "\"history\": [[\"q\", \"a\"]]}");
+    CHECK(!record_read(&record, &schema, &test_arena, late));
+    CHECK(says(message(0, 2), "content", "i\ny"));
+    CHECK(record_read(&record, &schema, &test_arena,
+                      TEXT("{\"instruction\": \"i\", \"output\": \"o\", \"system\": 7}")));
+    CHECK(strstr(error_text(), "\"system\" is a int") != NULL);
+}
+
+TEST(a_column_that_another_part_has_is_no_optional_one)
+{
+    CHECK(!detect("{\"input\": \"p\", \"output\": \"c\"}", RECORD_AUTO, ""));
+    CHECK(schema.format == RECORD_COMPLETION);
+    CHECK(!detect("{\"input\": \"p\", \"chosen\": \"c\", \"rejected\": \"r\"}", RECORD_AUTO, ""));
+    CHECK(!record_read(&record, &schema, &test_arena,
+                       TEXT("{\"input\": \"p\", \"chosen\": \"c\", \"rejected\": \"r\", "
+                            "\"context\": \"x\"}")));
+    CHECK(text_is(record.sequences[0].prompt, "p") && text_is(record.sequences[0].input, "x"));
+    CHECK(!detect("{\"instruction\": \"i\", \"output\": \"o\"}", RECORD_AUTO, ""));
+    CHECK(!record_read(&record, &schema, &test_arena,
+                       TEXT("{\"instruction\": \"i\", \"output\": \"o\", \"prompt\": \"x\"}")));
+    CHECK(record.sequences[0].kind == RECORD_INSTRUCTION && !record.sequences[0].input.size);
+}
+
+TEST(fields_join_a_column_or_are_refused_by_name)
+{
+    const char *row = "{\"prompt\": \"p\", \"completion\": \"c\", \"Context\": \"x\"}";
+    CHECK(!detect(row, RECORD_AUTO, ""));
+    CHECK(!record_read(&record, &schema, &test_arena, text_of(row)));
+    CHECK(!record.sequences[0].input.size);
+    CHECK(!detect(row, RECORD_AUTO, "input=context"));
+    CHECK(!record_read(&record, &schema, &test_arena, text_of(row)));
+    CHECK(schema.format == RECORD_COMPLETION && text_is(record.sequences[0].input, "x"));
+    CHECK(!detect("{\"prompt\": \"p\", \"context\": \"x\"}", RECORD_AUTO, "input=context"));
+    CHECK(!record_read(&record, &schema, &test_arena,
+                       TEXT("{\"prompt\": \"p\", \"context\": \"x\"}")));
+    CHECK(schema.format == RECORD_PROMPT && text_is(record.sequences[0].input, "x"));
+    CHECK(record_read(&record, &schema, &test_arena,
+                      TEXT("{\"prompt\": [{\"role\": \"user\", \"content\": \"q\"}], "
+                           "\"context\": \"x\"}")));
+    CHECK(strstr(error_text(), "\"context\" cannot be joined") != NULL);
+    CHECK(detect(row, RECORD_AUTO, "history=Context") == ERR_INPUT);
+    CHECK(strstr(error_text(), "for history, which format prompt-completion does not read; it "
+                               "reads prompt, completion, tools, system, media and input"));
+    CHECK(detect(row, RECORD_AUTO, "system=nosuch") == ERR_INPUT);
+    CHECK(strstr(error_text(), "system=nosuch") && strstr(error_text(), "prompt, completion, C"));
+}
+
+TEST(fields_choose_a_format_that_reads_what_they_name)
+{
+    const char *row = "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}], \"a\": \"x\", "
+                      "\"b\": \"y\", \"question\": \"z\"}";
+    CHECK(!detect(row, RECORD_AUTO, "instruction=a,output=b"));
+    CHECK(schema.format == RECORD_ALPACA);
+    CHECK(!detect(row, RECORD_AUTO, "output=b"));
+    CHECK(!record_read(&record, &schema, &test_arena, text_of(row)));
+    CHECK(schema.format == RECORD_QUESTION && text_is(record.sequences[0].completion, "y"));
+    CHECK(!detect(row, RECORD_AUTO, "system=b") && schema.format == RECORD_MESSAGES);
+    CHECK(detect(row, RECORD_MESSAGES, "input=a") && strstr(error_text(), "does not read"));
+}
+
+// Reads a row after it was detected.
+static const struct record_sequence *first_of(const char *row)
+{
+    bool fine =
+        !detect(row, RECORD_AUTO, "") && !record_read(&record, &schema, &test_arena, text_of(row));
+    return fine ? &record.sequences[0] : NULL;
+}
+
+TEST(lists_of_strings_are_lines_but_answers_are_alternatives)
+{
+    const struct record_sequence *read = first_of("{\"text\": [\"one\", \"two\"]}");
+    CHECK(read && text_is(read->completion, "one\ntwo"));
+    read = first_of("{\"prompt\": [\"p\", \"q\"], \"completion\": [\"a\", \"b\"], \"system\": "
+                    "[\"s\", \"t\"]}");
+    CHECK(read && text_is(read->prompt, "p\nq") && text_is(read->completion, "a"));
+    CHECK(text_is(read->system, "s\nt"));
+    read = first_of("{\"instruction\": [\"i\", \"j\"], \"input\": [\"x\", \"y\"], \"output\": "
+                    "[\"a\", \"b\"]}");
+    CHECK(read && text_is(read->prompt, "i\nj") && text_is(read->input, "x\ny"));
+    CHECK(text_is(read->completion, "a"));
+    CHECK(!first_of("{\"text\": [\"one\", 2]}") && strstr(error_text(), "a list of strings"));
+}
+
+TEST(numbers_and_booleans_are_answers)
+{
+    static const char *const cases[][2] = {
+        { "{\"question\": \"1+1?\", \"answer\": 2}", "2" },
+        { "{\"question\": \"1+1?\", \"answer\": [-2.5, 3]}", "-2.5" },
+        { "{\"prompt\": \"true?\", \"completion\": true}", "true" },
+        { "{\"instruction\": \"i\", \"output\": 123456789012345678901234567890}",
+          "123456789012345678901234567890" },
+        { "{\"prompt\": \"p\", \"chosen\": 1, \"rejected\": false}", "1" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct record_sequence *read = first_of(cases[i][0]);
+        CHECK(read && text_is(read->completion, cases[i][1]));
+    }
+}
+
+TEST(history_as_json_text_is_read_and_other_text_refused)
+{
+    const struct record_sequence *read = first_of("{\"instruction\": \"i\", \"output\": \"o\", "
+                                                  "\"history\": \" [ [\\\"q\\\", \\\"a\\\"] ]\"}");
+    CHECK(read && read->kind == RECORD_CHAT && read->prompt_count == 3);
+    read = first_of("{\"instruction\": \"i\", \"output\": \"o\", \"history\": \"[]\"}");
+    CHECK(read && read->kind == RECORD_INSTRUCTION);
+    CHECK(!first_of("{\"instruction\": \"i\", \"output\": \"o\", \"history\": \"We spoke.\"}"));
+    CHECK(strstr(error_text(), "\"history\" is a str; it must be a list of [question, answer]"));
+}
+
+TEST(two_columns_of_one_name_are_refused_where_they_are_read)
+{
+    struct text names[] = { TEXT("id"), TEXT("text"), TEXT("id"), TEXT("text") };
+    struct text cells[] = { TEXT("1"), TEXT("a"), TEXT("2"), TEXT("b") };
+    CHECK(!record_detect_columns(&schema, &test_arena, names, 3, cells, 1, RECORD_AUTO, TEXT("")));
+    CHECK(record_detect_columns(&schema, &test_arena, names, 4, cells, 1, RECORD_AUTO, TEXT("")) ==
+          ERR_INPUT);
+    CHECK(strstr(error_text(), "two columns named text") != NULL);
+}
