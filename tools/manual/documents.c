@@ -489,6 +489,9 @@ static const struct documents_key packed_keys[] = {
     KEY("labelled_tokens", "integer", "tokens that carry loss"),
     KEY("examples", "integer", "examples read"),
     KEY("bad_rows", "integer", "unusable rows"),
+    KEY("cut_examples", "integer", "examples truncated to the context", .since = "0.9.8"),
+    KEY("dropped_examples", "integer", "examples left out: too long or empty", .since = "0.9.8"),
+    KEY("lost_tokens", "integer", "tokens lost to truncation and dropping", .since = "0.9.8"),
     TABLE("", profile_settings_fields),
     KEY("steps", "integer", "optimizer steps per epoch"),
     KEY("fill", "number", "tokens over rows times context"),
@@ -501,6 +504,10 @@ static const struct documents_key packed_keys[] = {
     KEY("files.labels", "string", "1 where a token carries loss, uint8"),
     KEY("files.rows", "string", "first token of each row, int64"),
     KEY("files.documents", "string", "first token of each document, int64"),
+    KEY("warnings", "array", "what was not read as one may believe", .since = "0.9.8"),
+    KEY("warnings[].code", "string", "its section in docs/guide.md", .when = "if there are any",
+        .since = "0.9.8"),
+    KEY("warnings[].text", "string", "sentence", .when = "if there are any", .since = "0.9.8"),
     { 0 },
 };
 

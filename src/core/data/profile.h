@@ -120,6 +120,7 @@ enum err profile_merge(struct profile *out, struct arena *arena, const struct pr
                        const struct profile *b);
 
 void profile_write(const struct profile *profile, struct json_writer *w);
+void profile_write_warnings(const struct profile *profile, struct json_writer *w);
 enum err profile_read(struct profile *out, struct arena *arena, struct text in, const char *name);
 
 // As text, as wide as out.

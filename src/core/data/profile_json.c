@@ -120,7 +120,7 @@ static void write_columns(const struct profile *profile, struct json_writer *w)
     json_close(w, ']');
 }
 
-static void write_warnings(const struct profile *profile, struct json_writer *w)
+void profile_write_warnings(const struct profile *profile, struct json_writer *w)
 {
     struct arena scratch = { 0 };
     struct profile_warning warnings[PROFILE_WARNINGS];
@@ -202,7 +202,7 @@ void profile_write(const struct profile *profile, struct json_writer *w)
     json_put_string(w, "recommended_because", windows->reason);
     write_batches(profile, w);
     write_spots(profile, w);
-    write_warnings(profile, w);
+    profile_write_warnings(profile, w);
     json_close(w, '}');
 }
 
