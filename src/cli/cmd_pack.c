@@ -88,10 +88,12 @@ static enum err add(void *context, const struct example *example)
     return spool_add(&job->spool, example);
 }
 
-// Remembers the columns of the data, of which those that are not used are warned about.
-static void add_shapes(struct job *job, const struct dataset_reading *reading)
+// Remembers what warnings are about: the columns of the data, and files that were not read.
+static void add_reading(struct job *job, const struct dataset_reading *reading)
 {
     size_t listed = 0;
+    job->seen.left_out_files = reading->left_out_files;
+    job->seen.left_out_file = reading->left_out_file;
     for (size_t i = 0; i < reading->shape_count; i++)
         counted_add_shape(&job->seen, job->arena, &listed, &reading->shapes[i]);
 }
@@ -101,7 +103,7 @@ static enum err add_units(struct job *job)
 {
     struct dataset_reading counted = { .context = job, .give = add };
     TRY(units_read(&job->units, &counted));
-    add_shapes(job, &counted);
+    add_reading(job, &counted);
     for (size_t i = 0; i < job->units.manifest.count; i++) {
         int64_t count;
         TRY(units_check_tokens(&count, &job->units, i));
@@ -119,7 +121,7 @@ static enum err tokenise(struct job *job, struct command_line *line)
         .context = job, .give = add, .wants_ids = true, .quiet = line->common.quiet
     };
     TRY(dataset_read(&job->dataset, line->positional, (size_t)line->positional_count, &reading));
-    add_shapes(job, &reading);
+    add_reading(job, &reading);
     return OK;
 }
 
@@ -272,15 +274,6 @@ static enum err write_index(struct job *job, struct out *document)
     return file_write(path_in(job, "index.json"), out_view(document));
 }
 
-// On standard error, with --json too. Rows that are written are to be what their owner believes.
-static void print_warnings(struct job *job)
-{
-    struct profile_warning warnings[PROFILE_WARNINGS];
-    size_t count = profile_warnings(warnings, &job->seen, job->arena);
-    for (size_t i = 0; i < count; i++)
-        print_note("%s: %s", warnings[i].code, warnings[i].text);
-}
-
 static void print_result(struct job *job)
 {
     struct arena *arena = job->arena;
@@ -412,7 +405,7 @@ static enum err run(struct command_line *line)
         remove_folder(&job);
         return err;
     }
-    print_warnings(&job);
+    dataset_print_warnings(&job.seen, job.arena, true); // with --json and --quiet too
     if (line->common.json)
         print_data(out_view(&document));
     else

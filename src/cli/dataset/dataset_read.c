@@ -508,10 +508,20 @@ bool dataset_is_example(const char *const *words, size_t count)
 
 void dataset_note_left_out(const struct inputs *inputs)
 {
-    if (inputs->left_out)
-        print_note("test and validation splits are left out: %s%s; name them by themselves to "
-                   "count them",
-                   inputs->left_out_name, inputs->left_out > 1 ? " and more" : "");
+    struct arena scratch = { 0 };
+    struct profile left_out = { .left_out_files = (int64_t)inputs->left_out,
+                                .left_out_file = inputs->left_out_name };
+    dataset_print_warnings(&left_out, &scratch, false);
+    arena_release(&scratch);
+}
+
+void dataset_print_warnings(const struct profile *profile, struct arena *arena, bool was_read)
+{
+    struct profile_warning warnings[PROFILE_WARNINGS];
+    size_t count = profile_warnings(warnings, profile, arena);
+    for (size_t i = 0; i < count; i++)
+        if (!was_read || strcmp(warnings[i].code, PROFILE_SPLITS_LEFT_OUT))
+            print_note("%s: %s", warnings[i].code, warnings[i].text);
 }
 
 static void list_files(struct run *run)
@@ -531,6 +541,9 @@ static void list_files(struct run *run)
         file->name = text_copy(run->dataset->arena, text_of(inputs->paths[i]));
         file->bytes = inputs->sizes[i] > 0 ? inputs->sizes[i] : 0;
     }
+    reading->left_out_files = (int64_t)inputs->left_out;
+    if (inputs->left_out)
+        reading->left_out_file = text_copy(run->dataset->arena, text_of(inputs->left_out_name));
 }
 
 // The size of a pipe is known once it has been read: standard input is named alone.
@@ -582,8 +595,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                                                     .to = reading->to });
     if (!err) {
         list_files(&run);
-        if (!reading->quiet)
-            dataset_note_left_out(&run.source.inputs);
+        dataset_note_left_out(&run.source.inputs);
         run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);
         run.bar = reading->progress ? reading->progress : &run.progress;
         err = pool_run(&job, workers);
