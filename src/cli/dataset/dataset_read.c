@@ -85,12 +85,14 @@ static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t
     return labelled;
 }
 
-// A Unigram tokenizer takes the text of a row as one word and, where ids are wanted, keeps the
-// place of each of its bytes.
+// Tokenizers of SentencePiece's kind take the text of a row as one word and, where ids are wanted,
+// keep the place of each of its bytes. Unigram ones keep the best way to each byte, too.
 static int row_cost(const struct run *run)
 {
-    bool is_one_word = !strcmp(tokenizer_kind(run->dataset->rule.tokenizer), "Unigram");
-    return !is_one_word ? 1 : run->reading->wants_ids ? 4 : 2;
+    const char *kind = tokenizer_kind(run->dataset->rule.tokenizer);
+    if (!strcmp(kind, "Unigram"))
+        return run->reading->wants_ids ? 4 : 2;
+    return !strcmp(kind, "SentencePiece-style BPE") && run->reading->wants_ids ? 2 : 1;
 }
 
 // Where ids are wanted, each byte may be a token.
