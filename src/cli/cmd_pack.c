@@ -12,6 +12,7 @@
 #include "cli/dataset/spool.h"
 #include "cli/dataset/units.h"
 #include "cli/terminal/print.h"
+#include "core/data/counting.h"
 #include "host/file.h"
 #include "host/npy.h"
 
@@ -64,6 +65,7 @@ struct job {
     struct spool spool;
     struct packing_rule rule;
     struct packing_setup setup;
+    struct profile seen; // of the data, for its warnings
     int64_t bad_rows, row_count, tokens, labelled, documents;
     struct batches sums; // of all blocks
     struct npy ids, labels, rows, starts;
@@ -80,7 +82,20 @@ static enum err add(void *context, const struct example *example)
 {
     struct job *job = context;
     job->bad_rows += example->problem != NULL;
-    return example->problem ? OK : spool_add(&job->spool, example);
+    if (example->problem)
+        return OK;
+    counting_note_parts(&job->seen, job->arena, example);
+    return spool_add(&job->spool, example);
+}
+
+// Remembers what warnings are about: the columns of the data, and files that were not read.
+static void add_reading(struct job *job, const struct dataset_reading *reading)
+{
+    size_t listed = 0;
+    job->seen.left_out_files = reading->left_out_files;
+    job->seen.left_out_file = reading->left_out_file;
+    for (size_t i = 0; i < reading->shape_count; i++)
+        counted_add_shape(&job->seen, job->arena, &listed, &reading->shapes[i]);
 }
 
 // The tokens that the units have.
@@ -88,6 +103,7 @@ static enum err add_units(struct job *job)
 {
     struct dataset_reading counted = { .context = job, .give = add };
     TRY(units_read(&job->units, &counted));
+    add_reading(job, &counted);
     for (size_t i = 0; i < job->units.manifest.count; i++) {
         int64_t count;
         TRY(units_check_tokens(&count, &job->units, i));
@@ -104,7 +120,9 @@ static enum err tokenise(struct job *job, struct command_line *line)
     struct dataset_reading reading = {
         .context = job, .give = add, .wants_ids = true, .quiet = line->common.quiet
     };
-    return dataset_read(&job->dataset, line->positional, (size_t)line->positional_count, &reading);
+    TRY(dataset_read(&job->dataset, line->positional, (size_t)line->positional_count, &reading));
+    add_reading(job, &reading);
+    return OK;
 }
 
 // --- second pass: rows -------------------------------------------------------
@@ -231,6 +249,9 @@ static enum err write_index(struct job *job, struct out *document)
     json_put_count(&w, "labelled_tokens", job->labelled);
     json_put_count(&w, "examples", (int64_t)job->spool.count);
     json_put_count(&w, "bad_rows", job->bad_rows);
+    json_put_count(&w, "cut_examples", job->sums.cut_examples);
+    json_put_count(&w, "dropped_examples", job->sums.dropped_examples);
+    json_put_count(&w, "lost_tokens", job->sums.lost_tokens);
     field_write(profile_settings_fields, &settings, &w);
     json_put_count(&w, "steps", job->sums.steps);
     json_put_number(&w, "fill", job->sums.fill);
@@ -247,6 +268,7 @@ static enum err write_index(struct job *job, struct out *document)
     json_put_string(&w, "rows", "rows.npy");
     json_put_string(&w, "documents", "documents.npy");
     json_close(&w, '}');
+    profile_write_warnings(&job->seen, &w);
     json_close(&w, '}');
     out_char(document, '\n');
     return file_write(path_in(job, "index.json"), out_view(document));
@@ -383,6 +405,7 @@ static enum err run(struct command_line *line)
         remove_folder(&job);
         return err;
     }
+    dataset_print_warnings(&job.seen, job.arena, true); // with --json and --quiet too
     if (line->common.json)
         print_data(out_view(&document));
     else

@@ -97,10 +97,8 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
         TRY(dataset_profile(&profile, lengths, &dataset, line->positional,
                             (size_t)line->positional_count, NULL, line->common.quiet));
     }
-    struct profile_warning warnings[PROFILE_WARNINGS];
-    size_t count = profile_warnings(warnings, &profile, arena);
-    for (size_t i = 0; i < count && !line->common.quiet; i++)
-        print_note("%s: %s", warnings[i].code, warnings[i].text);
+    if (!line->common.quiet)
+        dataset_print_warnings(&profile, arena, !profile_path);
     return error_prefix(plan_request_measure(request, arena, &profile, lengths),
                         "%s: ", profile_path ? profile_path : line->positional[0]);
 }

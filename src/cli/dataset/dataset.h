@@ -61,6 +61,8 @@ struct dataset_reading {
     int64_t before_bytes;       // of that bar, done before
     struct profile_file *files; // filled, in the dataset's arena
     size_t file_count;
+    int64_t left_out_files;       // of test and validation splits
+    const char *left_out_file;    // the first of them
     struct counted_shape *shapes; // how the rows of each file were read, likewise
     size_t shape_count;
     int64_t lines;      // of the last file
@@ -70,8 +72,11 @@ struct dataset_reading {
 // Whether the words name the built-in data set, "example", which is no file.
 bool dataset_is_example(const char *const *words, size_t count);
 
-// Says which files of folders are not read.
+// Says which files of folders are not read. It is no progress: --quiet does not silence it.
 void dataset_note_left_out(const struct inputs *inputs);
+
+// Prints the warnings of a profile as notes. was_read: all but what was said as the data was read.
+void dataset_print_warnings(const struct profile *profile, struct arena *arena, bool was_read);
 
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);

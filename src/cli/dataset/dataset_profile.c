@@ -92,6 +92,8 @@ static enum err finish(struct sums *sums, struct arena *arena,
         counted_add_shape(out, arena, &listed, &reading->shapes[i]);
     out->files = reading->files;
     out->file_count = reading->file_count;
+    out->left_out_files = reading->left_out_files;
+    out->left_out_file = reading->left_out_file;
     return counting_check(&sums->counting, name);
 }
 

@@ -85,12 +85,14 @@ static int64_t mark_labels(uint8_t *learned, const struct tokens *tokens, size_t
     return labelled;
 }
 
-// A Unigram tokenizer takes the text of a row as one word and, where ids are wanted, keeps the
-// place of each of its bytes.
+// Tokenizers of SentencePiece's kind take the text of a row as one word and, where ids are wanted,
+// keep the place of each of its bytes. Unigram ones keep the best way to each byte, too.
 static int row_cost(const struct run *run)
 {
-    bool is_one_word = !strcmp(tokenizer_kind(run->dataset->rule.tokenizer), "Unigram");
-    return !is_one_word ? 1 : run->reading->wants_ids ? 4 : 2;
+    const char *kind = tokenizer_kind(run->dataset->rule.tokenizer);
+    if (!strcmp(kind, "Unigram"))
+        return run->reading->wants_ids ? 4 : 2;
+    return !strcmp(kind, "SentencePiece-style BPE") && run->reading->wants_ids ? 2 : 1;
 }
 
 // Where ids are wanted, each byte may be a token.
@@ -509,10 +511,20 @@ bool dataset_is_example(const char *const *words, size_t count)
 
 void dataset_note_left_out(const struct inputs *inputs)
 {
-    if (inputs->left_out)
-        print_note("test and validation splits are left out: %s%s; name them by themselves to "
-                   "count them",
-                   inputs->left_out_name, inputs->left_out > 1 ? " and more" : "");
+    struct arena scratch = { 0 };
+    struct profile left_out = { .left_out_files = (int64_t)inputs->left_out,
+                                .left_out_file = inputs->left_out_name };
+    dataset_print_warnings(&left_out, &scratch, false);
+    arena_release(&scratch);
+}
+
+void dataset_print_warnings(const struct profile *profile, struct arena *arena, bool was_read)
+{
+    struct profile_warning warnings[PROFILE_WARNINGS];
+    size_t count = profile_warnings(warnings, profile, arena);
+    for (size_t i = 0; i < count; i++)
+        if (!was_read || strcmp(warnings[i].code, PROFILE_SPLITS_LEFT_OUT))
+            print_note("%s: %s", warnings[i].code, warnings[i].text);
 }
 
 static void list_files(struct run *run)
@@ -532,6 +544,9 @@ static void list_files(struct run *run)
         file->name = text_copy(run->dataset->arena, text_of(inputs->paths[i]));
         file->bytes = inputs->sizes[i] > 0 ? inputs->sizes[i] : 0;
     }
+    reading->left_out_files = (int64_t)inputs->left_out;
+    if (inputs->left_out)
+        reading->left_out_file = text_copy(run->dataset->arena, text_of(inputs->left_out_name));
 }
 
 // The size of a pipe is known once it has been read: standard input is named alone.
@@ -583,8 +598,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                                                     .to = reading->to });
     if (!err) {
         list_files(&run);
-        if (!reading->quiet)
-            dataset_note_left_out(&run.source.inputs);
+        dataset_note_left_out(&run.source.inputs);
         run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);
         run.bar = reading->progress ? reading->progress : &run.progress;
         err = pool_run(&job, workers);

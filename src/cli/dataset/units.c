@@ -137,6 +137,8 @@ static void list_files(struct units *units)
     const struct manifest *manifest = &units->manifest;
     struct profile *head = &units->head;
     head->file_count = manifest->inputs.count;
+    head->left_out_files = (int64_t)manifest->inputs.left_out;
+    head->left_out_file = manifest->inputs.left_out_name;
     head->files = ARENA_NEW(units->arena, struct profile_file, head->file_count);
     for (size_t i = 0; i < head->file_count; i++) {
         int64_t bytes = manifest->files[i].bytes;
@@ -355,6 +357,8 @@ enum err units_work(struct units *units, struct dataset *dataset, const struct s
         work->done += mine && !todo[i];
         bytes += todo[i] ? bytes_of(units, i) : 0;
     }
+    if (!shard->index)
+        dataset_note_left_out(&units->manifest.inputs);
     if (!work->quiet)
         note_uncut(units, shard);
     double began = clock_seconds();
@@ -501,6 +505,8 @@ enum err units_read(struct units *units, struct dataset_reading *reading)
         TRY(read_result(units, i, reading, &place));
     reading->files = units->head.files;
     reading->file_count = units->head.file_count;
+    reading->left_out_files = units->head.left_out_files;
+    reading->left_out_file = units->head.left_out_file;
     return OK;
 }
 

@@ -53,6 +53,10 @@ static void write_lists(const struct units *units, struct json_writer *w)
         json_close(w, '}');
     }
     json_close(w, ']');
+    if (units->head.left_out_files) {
+        json_put_count(w, "left_out_files", units->head.left_out_files);
+        json_put_string(w, "left_out_file", units->head.left_out_file);
+    }
     json_open(w, "units", '[');
     for (size_t i = 0; i < units->manifest.count; i++) {
         const struct manifest_unit *unit = &units->manifest.units[i];
@@ -123,6 +127,8 @@ static void read_head(struct units *out, const struct json *in)
     out->head.template = json_copy_text(out->arena, in, "template");
     out->head.labels = json_copy_text(out->arena, in, "labels");
     out->head.vision = json_copy_text(out->arena, in, "vision");
+    out->head.left_out_files = json_get_count(in, "left_out_files");
+    out->head.left_out_file = json_copy_text(out->arena, in, "left_out_file");
 }
 
 static bool read_files(struct units *out, const struct json *list)

@@ -81,7 +81,7 @@ static enum err read_share(struct reading *r, struct arena *arena, struct group 
         return group->rank ? OK : read_unit(r, data->words, data->count, NULL);
     TRY(inputs_find(&inputs, arena, data->words, data->count));
     TRY(check_same_files(group, &inputs));
-    if (r->is_first && !data->quiet)
+    if (r->is_first)
         dataset_note_left_out(&inputs);
     size_t count = data_share(&units, arena, &inputs, group->rank, group->size);
     for (size_t i = 0; i < count; i++)

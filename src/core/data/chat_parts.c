@@ -8,6 +8,10 @@
 // the template does render, in the form of Hermes and Qwen: <tools>, <tool_call>, <tool_response>,
 // <think>.
 //
+// Calls may come as JSON text or as one object, reasoning as a list of texts: they are read as what
+// they mean first. Calls that cannot be read are text for every template, which would go through
+// their letters.
+//
 // Reasoning has three names; the value is also put under the one that the template reads. Templates
 // of reasoning models drop the thoughts of all answers but the last: that is how such models are
 // trained, so it is not undone, but reported (chat_text.left_out).
@@ -203,18 +207,26 @@ static void write_content(struct chat *chat, struct out *out, struct template_va
     }
 }
 
+static void write_call(struct chat *chat, struct out *out, struct template_value call)
+{
+    const struct template_value *function =
+        call.kind == TEMPLATE_DICT ? value_of(call, "function") : NULL;
+    out_put(out, "%s<tool_call>\n", out->size ? "\n" : "");
+    if (call.kind == TEMPLATE_STRING)
+        out_bytes(out, call.string.at, call.string.size);
+    else
+        write_json(chat, out, function ? *function : call);
+    out_put(out, "\n</tool_call>");
+}
+
 static void write_calls(struct chat *chat, struct out *out, struct template_value message)
 {
     const struct template_value *calls = value_of(message, "tool_calls");
     bool list = calls && calls->kind == TEMPLATE_LIST;
-    for (size_t i = 0; list && i < calls->list->count; i++) {
-        struct template_value call = calls->list->items[i];
-        const struct template_value *function =
-            call.kind == TEMPLATE_DICT ? value_of(call, "function") : NULL;
-        out_put(out, "%s<tool_call>\n", out->size ? "\n" : "");
-        write_json(chat, out, function ? *function : call);
-        out_put(out, "\n</tool_call>");
-    }
+    for (size_t i = 0; list && i < calls->list->count; i++)
+        write_call(chat, out, calls->list->items[i]);
+    if (calls && !list)
+        write_call(chat, out, *calls);
 }
 
 // The parts of a message that the template does not render.
@@ -223,8 +235,9 @@ static int unknown_parts(struct chat *chat, struct template_value message)
     const struct template_value *content = template_value_find(message.dict, TEXT("content"));
     bool list = content && content->kind == TEMPLATE_LIST;
     int parts = 0;
+    const struct template_value *calls = value_of(message, "tool_calls");
     bool alone = !value_of(message, "content") && renders(chat, CHAT_CALLS_ALONE);
-    if (value_of(message, "tool_calls") && !alone && !renders(chat, CHAT_CALLS))
+    if (calls && (calls->kind != TEMPLATE_LIST || (!alone && !renders(chat, CHAT_CALLS))))
         parts |= CHAT_CALLS;
     if (chat_is_role(message, "tool") && !renders(chat, CHAT_RESULTS))
         parts |= CHAT_RESULTS;
@@ -269,6 +282,75 @@ static void put(struct chat *chat, struct template_value message, const char *ke
     template_value_put(&chat->rows, message.dict, template_value_string(text_of(key)), value);
 }
 
+// --- reading -----------------------------------------------------------------
+
+// Calls as a list, from JSON text or one object; as they are if they are neither.
+static struct template_value calls_as_list(struct chat *chat, struct template_value calls)
+{
+    struct template_value read = calls;
+    if (calls.kind == TEMPLATE_STRING &&
+        template_value_read(&read, &chat->rows, calls.string, "tool_calls"))
+        return calls;
+    if (read.kind == TEMPLATE_DICT) {
+        struct template_value list = template_value_list(&chat->rows, TEMPLATE_PLAIN, 1);
+        template_value_append(&chat->rows, list.list, read);
+        read = list;
+    }
+    bool usable = read.kind == TEMPLATE_LIST || read.kind == TEMPLATE_NONE;
+    for (size_t i = 0; read.kind == TEMPLATE_LIST && i < read.list->count; i++)
+        usable = usable && read.list->items[i].kind == TEMPLATE_DICT;
+    return usable ? read : calls;
+}
+
+// The text of a part of reasoning: itself, or what it has under one of these names.
+static bool write_thought(struct out *out, struct template_value part)
+{
+    static const char *const names[] = { "text", "thinking", "reasoning", "content", "value" };
+    const struct template_value *text = part.kind == TEMPLATE_STRING ? &part : NULL;
+    for (size_t i = 0; !text && part.kind == TEMPLATE_DICT && i < sizeof names / sizeof *names; i++)
+        text = value_of(part, names[i]);
+    if (!text || text->kind != TEMPLATE_STRING)
+        return false;
+    out_bytes(out, text->string.at, text->string.size);
+    return true;
+}
+
+// Reasoning in parts as one text; as JSON if a part of it is no text.
+static struct template_value reasoning_as_text(struct chat *chat, struct template_value value)
+{
+    struct out out = { .arena = &chat->rows };
+    bool list = value.kind == TEMPLATE_LIST, all = list || write_thought(&out, value);
+    for (size_t i = 0; list && all && i < value.list->count; i++)
+        all = write_thought(&out, value.list->items[i]);
+    if (!all) {
+        out.size = 0;
+        write_json(chat, &out, value);
+        chat->adapted |= CHAT_REASONING;
+    }
+    return template_value_string(out_view(&out));
+}
+
+// A message with its calls as a list and its reasoning as text, whatever they came as.
+static struct template_value as_meant(struct chat *chat, struct template_value message)
+{
+    const struct template_value *calls = value_of(message, "tool_calls");
+    if (calls && calls->kind != TEMPLATE_LIST) {
+        struct template_value list = calls_as_list(chat, *calls);
+        message = copy_of(chat, message, true);
+        if (list.kind != TEMPLATE_NONE)
+            put(chat, message, "tool_calls", list);
+    }
+    for (int i = 0; i < REASONING_KEYS; i++) {
+        const struct template_value *value = value_of(message, reasoning_keys[i]);
+        if (!value || (value->kind != TEMPLATE_LIST && value->kind != TEMPLATE_DICT))
+            continue;
+        struct template_value text = reasoning_as_text(chat, *value);
+        message = copy_of(chat, message, false);
+        put(chat, message, reasoning_keys[i], text);
+    }
+    return message;
+}
+
 // A message with these parts as text in its content.
 static struct template_value rewritten(struct chat *chat, struct template_value message, int parts)
 {
@@ -310,6 +392,7 @@ static bool join(struct chat *chat, struct template_list *list, struct template_
 
 static void append(struct chat *chat, struct template_list *list, struct template_value message)
 {
+    message = as_meant(chat, message);
     int parts = unknown_parts(chat, message);
     bool moved = list->count && chat->adapted & CHAT_SYSTEM && list->count == 1;
     chat->adapted |= parts;

@@ -95,7 +95,8 @@ static void fold(struct counting *counting)
     lengths_fold(&counting->profile->tally, &counting->tally_arena, counting->lengths);
 }
 
-static void note_parts(struct profile *profile, struct arena *arena, const struct example *example)
+void counting_note_parts(struct profile *profile, struct arena *arena,
+                         const struct example *example)
 {
     const struct {
         enum profile_kind kind;
@@ -127,7 +128,7 @@ void counting_add(struct counting *counting, const struct example *example)
     lengths_add(counting->lengths, example->tokens, example->labelled);
     profile_note(profile, arena, PROFILE_LONGEST, example->file, example->line, example->tokens,
                  NULL);
-    note_parts(profile, arena, example);
+    counting_note_parts(profile, arena, example);
     enum profile_kind kind = PROFILE_KINDS;
     if (example->is_empty)
         kind = PROFILE_EMPTY;

@@ -31,6 +31,10 @@ struct counting {
 
 void counting_add(struct counting *counting, const struct example *example);
 
+// Notes alone what warnings of the profile are about: parts as text, parts left out, media.
+void counting_note_parts(struct profile *profile, struct arena *arena,
+                         const struct example *example);
+
 // Completes the sums and frees the scratch memory.
 void counting_end(struct counting *counting);
 

@@ -161,6 +161,8 @@ enum err profile_merge(struct profile *out, struct arena *arena, const struct pr
     sum.files = ARENA_NEW(arena, struct profile_file, sum.file_count);
     for (size_t i = 0; i < sum.file_count; i++)
         sum.files[i] = i < a->file_count ? a->files[i] : b->files[i - a->file_count];
+    sum.left_out_files += b->left_out_files;
+    sum.left_out_file = a->left_out_file ? a->left_out_file : b->left_out_file;
     lengths_merge(&sum.tally, arena, &a->tally, &b->tally);
     profile_add_columns(&sum, arena, b->columns, b->column_count);
     merge_spots(&sum, arena, b);

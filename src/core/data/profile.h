@@ -82,6 +82,8 @@ struct profile {
     double duplicates_spread;  // relative standard deviation of an estimate, else 0
     struct profile_file *files;
     size_t file_count;
+    int64_t left_out_files;        // of test and validation splits, which are not read
+    const char *left_out_file;     // the first of them
     struct record_column *columns; // of the data, and what each was read as
     size_t column_count;
     struct profile_spots spots[PROFILE_KINDS];
@@ -101,6 +103,7 @@ void profile_add_columns(struct profile *profile, struct arena *arena,
                          const struct record_column *columns, size_t count);
 
 enum { PROFILE_WARNINGS = 8 };
+#define PROFILE_SPLITS_LEFT_OUT "splits_left_out" // a code: it is said before the data is read, too
 struct profile_warning {
     const char *code, *text;
 };
@@ -120,6 +123,7 @@ enum err profile_merge(struct profile *out, struct arena *arena, const struct pr
                        const struct profile *b);
 
 void profile_write(const struct profile *profile, struct json_writer *w);
+void profile_write_warnings(const struct profile *profile, struct json_writer *w);
 enum err profile_read(struct profile *out, struct arena *arena, struct text in, const char *name);
 
 // As text, as wide as out.

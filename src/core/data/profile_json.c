@@ -120,7 +120,7 @@ static void write_columns(const struct profile *profile, struct json_writer *w)
     json_close(w, ']');
 }
 
-static void write_warnings(const struct profile *profile, struct json_writer *w)
+void profile_write_warnings(const struct profile *profile, struct json_writer *w)
 {
     struct arena scratch = { 0 };
     struct profile_warning warnings[PROFILE_WARNINGS];
@@ -187,6 +187,10 @@ void profile_write(const struct profile *profile, struct json_writer *w)
         json_close(w, '}');
     }
     json_close(w, ']');
+    if (profile->left_out_files) {
+        json_put_count(w, "left_out_files", profile->left_out_files);
+        json_put_string(w, "left_out_file", profile->left_out_file);
+    }
     write_columns(profile, w);
     write_lengths(profile, w);
     json_open(w, "contexts", '[');
@@ -202,7 +206,7 @@ void profile_write(const struct profile *profile, struct json_writer *w)
     json_put_string(w, "recommended_because", windows->reason);
     write_batches(profile, w);
     write_spots(profile, w);
-    write_warnings(profile, w);
+    profile_write_warnings(profile, w);
     json_close(w, '}');
 }
 
@@ -327,6 +331,8 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     out->spread = json_get_number(tokenizer, "spread", 0);
     read_images(out, arena, json_get(&tree, "images"));
     read_files(out, arena, json_get(&tree, "files"));
+    out->left_out_files = json_get_count(&tree, "left_out_files");
+    out->left_out_file = json_copy_text(arena, &tree, "left_out_file");
     read_columns(out, arena, json_get(&tree, "columns"));
     read_spots(out, arena, &tree);
     read_settings(out, arena, &tree);

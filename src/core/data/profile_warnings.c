@@ -58,13 +58,23 @@ static const char *parts_left_out(const struct profile *profile, struct arena *a
         text_commas(arena, spots->count), spots->named ? spots->spots[0].problem : "text");
 }
 
+static const char *splits_left_out(const struct profile *profile, struct arena *arena)
+{
+    if (!profile->left_out_files)
+        return NULL;
+    return text_format(arena,
+                       "test and validation splits are left out: %s%s; name them by themselves to "
+                       "count them",
+                       profile->left_out_file ? profile->left_out_file : "?",
+                       profile->left_out_files > 1 ? " and more" : "");
+}
+
 static const struct {
     const char *code;
     const char *(*look)(const struct profile *profile, struct arena *arena);
 } table[] = {
-    { "unused_text", unused_text },
-    { "media_uncounted", media_uncounted },
-    { "parts_as_text", parts_as_text },
+    { PROFILE_SPLITS_LEFT_OUT, splits_left_out }, { "unused_text", unused_text },
+    { "media_uncounted", media_uncounted },       { "parts_as_text", parts_as_text },
     { "parts_left_out", parts_left_out },
 };
 

@@ -96,12 +96,11 @@ static void read_legacy_call(struct arena *arena, struct template_value message)
     const struct template_value *role = template_value_find(message.dict, TEXT("role"));
     if (role && is_text(*role) && text_is(role->string, "function"))
         put(arena, message, "role", string_of("tool"));
-    if (!call || call->kind != TEMPLATE_DICT ||
-        template_value_find(message.dict, TEXT("tool_calls")))
+    const struct template_value *newer = template_value_find(message.dict, TEXT("tool_calls"));
+    if (!call || !template_value_truth(*call) || (newer && newer->kind != TEMPLATE_NONE))
         return;
     struct template_value calls = tool_calls_of(arena, *call);
-    if (is_list(calls))
-        put(arena, message, "tool_calls", calls);
+    put(arena, message, "tool_calls", is_list(calls) ? calls : *call);
 }
 
 // --- content -----------------------------------------------------------------

@@ -30,7 +30,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { NOWHERE = -1 };
+enum { NOWHERE = -1, WINDOW_BYTES = 1 << 18 };
 #define NO_RANK TOKENIZER_NO_RANK
 
 static int lowest_bit(uint64_t bits)
@@ -114,6 +114,7 @@ void tokenizer_choose_first(struct tokenizer *t, struct arena *arena)
     }
     if (!knows_all)
         return;
+    t->window = WINDOW_BYTES; // no character is unknown: unknown ones might fuse across a border
     t->byte_ranks = arena_alloc(arena, sizeof(uint32_t) << 16);
     for (int left = 0; left < 256; left++)
         for (int right = 0; right < 256; right++)
@@ -475,7 +476,9 @@ static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache,
         put(s, s->ids[i], s->sizes[i]);
 }
 
-static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache, struct text part)
+// The tokens of a text, behind those that are there. Does not count them in.
+static struct symbols merge_text(const struct tokenizer *t, struct tokenizer_cache *cache,
+                                 struct text part)
 {
     struct symbols *all = &cache->symbols;
     struct symbols s = { all->ids + all->count, all->sizes + all->count, 0 };
@@ -486,15 +489,119 @@ static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache
         merge_long(t, cache, &s, bytes);
     else if (t->merges.count && s.count > 1)
         merge_short(t, &s, bytes);
-    all->count += s.count;
+    return s;
+}
+
+// --- huge words --------------------------------------------------------------
+
+// A symbol takes 28 bytes while it merges, so a word of 64 MiB would take 2 GiB. Such a word merges
+// in windows, each from the end of a token of the one before it: of a window the tokens are kept
+// but those near its end, which what follows may change.
+//
+//     window 1   the tok|ens of a h|uge wo|rd     kept up to "a h"
+//     window 2                     |uge word| …
+//
+// Kept tokens and those of the next window are right together if the token before the border and
+// the one behind it, merged from their bytes, are again these two. For up to the first merge that
+// crosses the border, all others are those of each side alone, and none crosses the outer borders
+// of the two tokens: the pair that crosses would be the leftmost of the lowest rank among these two
+// as well. If they are not these two, some kept tokens are dropped and the window grows, to the
+// whole word in the end.
+struct window {
+    size_t from, bytes; // in the word
+    size_t drops;       // tokens to drop if they do not fit
+};
+
+// Whether a character begins here. More than three continuing bytes are none of a character.
+static bool is_border(struct text word, size_t at)
+{
+    size_t from = at;
+    while (from > 0 && at - from < 4 && ((unsigned char)word.at[from] & 0xC0) == 0x80)
+        from--;
+    return at == word.size || from == at || at - from == 4;
+}
+
+// Whether a token that ends here and the next one are two tokens when they merge alone.
+static bool fit(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
+                size_t at, uint32_t left, struct symbols next)
+{
+    struct text both = { word.at + at - left, left + next.sizes[0] };
+    if (both.size > t->window)
+        return false;
+    size_t count = cache->symbols.count;
+    cache->symbols.count += next.count;
+    struct symbols s = merge_text(t, cache, both);
+    cache->symbols.count = count;
+    return s.count == 2 && s.sizes[0] == left;
+}
+
+// Drops the last tokens, and some more up to a border of characters. More of them the next time.
+static void drop_kept(struct symbols *kept, struct text word, struct window *window)
+{
+    for (size_t i = 0; kept->count && (i < window->drops || !is_border(word, window->from)); i++)
+        window->from -= kept->sizes[--kept->count];
+    window->drops *= 2;
+    window->bytes *= 2;
+}
+
+// Keeps the tokens of a window that end in its first 15/16. False if none does.
+static bool keep_tokens(struct symbols *kept, struct text word, struct symbols s,
+                        struct window *window)
+{
+    size_t limit = window->from + window->bytes / 16 * 15, at = window->from;
+    size_t count = 0, from = window->from;
+    for (size_t i = 0; i < s.count && at + s.sizes[i] <= limit; i++) {
+        at += s.sizes[i];
+        if (is_border(word, at)) {
+            count = i + 1;
+            window->from = at;
+        }
+    }
+    kept->count += count;
+    return window->from > from;
+}
+
+static void encode_huge(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word)
+{
+    struct symbols *all = &cache->symbols;
+    size_t before = all->count;
+    struct symbols kept = { all->ids + before, all->sizes + before, 0 };
+    struct window window = { 0, t->window, 1 };
+    while (window.from < word.size) {
+        size_t end = window.from + window.bytes;
+        while (end < word.size && !is_border(word, end))
+            end--;
+        end = end < word.size ? end : word.size;
+        struct text part = { word.at + window.from, end - window.from };
+        all->count = before + kept.count;
+        struct symbols s = merge_text(t, cache, part);
+        if (kept.count && !fit(t, cache, word, window.from, kept.sizes[kept.count - 1], s)) {
+            drop_kept(&kept, word, &window);
+        } else if (end == word.size) {
+            kept.count += s.count;
+            break;
+        } else if (!keep_tokens(&kept, word, s, &window)) {
+            window.bytes *= 2; // a token as long as the window
+        }
+    }
+    all->count = before + kept.count;
+}
+
+static void encode_part(const struct tokenizer *t, struct tokenizer_cache *cache, struct text part)
+{
+    if (t->window && part.size > t->window)
+        encode_huge(t, cache, part);
+    else
+        cache->symbols.count += merge_text(t, cache, part).count;
 }
 
 void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, struct text word,
                    bool whole)
 {
     struct symbols *s = &cache->symbols;
-    s->ids = tokenizer_room(cache, &cache->symbol_ids, (word.size + 1) * sizeof *s->ids);
-    s->sizes = tokenizer_room(cache, &cache->symbol_sizes, (word.size + 1) * sizeof *s->sizes);
+    size_t room = word.size + 1 + (word.size > t->window ? t->window : 0); // where fit() merges
+    s->ids = tokenizer_room(cache, &cache->symbol_ids, room * sizeof *s->ids);
+    s->sizes = tokenizer_room(cache, &cache->symbol_sizes, room * sizeof *s->sizes);
     s->count = 0;
     int32_t id = whole && t->ignores_merges ? tokenizer_vocabulary_find(&t->vocabulary, word)
                                             : TOKENIZER_NONE;

@@ -267,6 +267,7 @@ struct tokenizer {
     struct merges merges;
     uint32_t *byte_ranks; // rank of two bytes that are symbols, by left << 8 | right; UINT32_MAX if
                           // none. NULL if not every byte can be a symbol
+    size_t window;        // bytes of a huge word that merge at a time (tokenizer_bpe.c); 0: all
     struct unigram *unigram;
     struct text continuing; // WordPiece's "##"; BPE's, too
     struct text suffix;     // BPE: of the last symbol of a word, "</w>"

@@ -140,3 +140,73 @@ TEST(messages_that_a_template_skips_are_reported)
                   CHAT_ALL));
     CHECK(text.left_out == CHAT_CONTENT);
 }
+
+// An answer with this beside its content, rendered by templates with and without tool calls.
+static bool answers(const char *source, const char *beside)
+{
+    return renders(source,
+                   text_format(&test_arena,
+                               "{'messages': [{'role': 'user', 'content': 'q'}, {'role': "
+                               "'assistant', 'content': '', %s}]}",
+                               beside),
+                   CHAT_ALL);
+}
+
+#define WITH_CALLS                                                                       \
+    LOOP("{{ m.content }}{% for c in m.tool_calls %}<{{ c.function.name }} {{ "          \
+         "c.function.arguments | tojson }}>{% endfor %}{% if m.reasoning_content %}({{ " \
+         "m.reasoning_content }}){% endif %}")
+
+TEST(tool_calls_as_json_text_or_one_object_count_as_the_list_does)
+{
+    static const char *const forms[] = {
+        "'tool_calls': [{'type': 'function', 'function': {'name': 'f', 'arguments': {'x': 1}}}]",
+        "'tool_calls': {'type': 'function', 'function': {'name': 'f', 'arguments': {'x': 1}}}",
+        "'tool_calls': '[{\\'type\\': \\'function\\', \\'function\\': {\\'name\\': \\'f\\', "
+        "\\'arguments\\': {\\'x\\': 1}}}]'",
+        "'tool_calls': '{\\'function\\': {\\'name\\': \\'f\\', \\'arguments\\': {\\'x\\': 1}}}'",
+        "'function_call': {'name': 'f', 'arguments': {'x': 1}}",
+        "'function_call': '{\\'name\\': \\'f\\', \\'arguments\\': {\\'x\\': 1}}'",
+        "'tool_calls': null, 'function_call': {'name': 'f', 'arguments': {'x': 1}}",
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        CHECK(answers(WITH_CALLS, forms[i]));
+        CHECK(!strcmp(rendered, "[user]q[assistant]<f {\"x\": 1}>") && !text.adapted);
+        CHECK(answers(LOOP("{{ m.content }}"), forms[i]));
+        CHECK(!strcmp(rendered, "[user]q[assistant]<tool_call>\n{\"name\": \"f\", \"arguments\": "
+                                "{\"x\": 1}}\n</tool_call>"));
+        CHECK(text.adapted == CHAT_CALLS);
+    }
+}
+
+TEST(tool_calls_that_are_no_json_are_counted_as_text)
+{
+    static const char *const names[] = { "tool_calls", "function_call" };
+    for (int i = 0; i < 2; i++) {
+        const char *beside = text_format(&test_arena, "'%s': 'f(x)'", names[i]);
+        CHECK(answers(WITH_CALLS, beside) && text.adapted == CHAT_CALLS);
+        CHECK(!strcmp(rendered, "[user]q[assistant]<tool_call>\nf(x)\n</tool_call>"));
+        CHECK(answers(LOOP("{{ m.content }}"), beside) && text.adapted == CHAT_CALLS);
+        CHECK(!strcmp(rendered, "[user]q[assistant]<tool_call>\nf(x)\n</tool_call>"));
+    }
+    CHECK(answers(WITH_CALLS, "'tool_calls': '[]'") && !text.adapted);
+    CHECK(answers(WITH_CALLS, "'tool_calls': 'null'") && !text.adapted);
+    CHECK(!strcmp(rendered, "[user]q[assistant]"));
+}
+
+TEST(reasoning_in_parts_counts_as_its_text)
+{
+    static const char *const forms[] = {
+        "'reasoning_content': ['h', 'm']",
+        "'reasoning': [{'type': 'text', 'text': 'hm'}]",
+        "'thinking': {'thinking': 'hm'}",
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        CHECK(answers(WITH_CALLS, forms[i]) && !text.adapted);
+        CHECK(!strcmp(rendered, "[user]q[assistant](hm)"));
+        CHECK(answers(LOOP("{{ m.content }}"), forms[i]) && text.adapted == CHAT_REASONING);
+        CHECK(!strcmp(rendered, "[user]q[assistant]<think>\nhm\n</think>\n\n"));
+    }
+    CHECK(answers(WITH_CALLS, "'reasoning': {'steps': 2}") && text.adapted == CHAT_REASONING);
+    CHECK(!strcmp(rendered, "[user]q[assistant]({\"steps\": 2})"));
+}

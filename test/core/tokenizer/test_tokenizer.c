@@ -523,6 +523,45 @@ TEST(words_cut_where_no_token_can_cross_have_the_tokens_of_the_whole)
     CHECK(shorter > 1000); // words are cut at all
 }
 
+// With windows of a few bytes their borders are often where tokens would be others.
+TEST(huge_words_merged_in_windows_have_the_tokens_of_the_whole)
+{
+    static const char *const names[] = { "gpt2", "llama3", "o200k", "deepseek", "llama2", "gemma" };
+    struct rng rng = rng_seeded(11);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct tokenizer *t = read_fixture(names[i]), whole = *t;
+        CHECK(t->window);
+        t->cuts = NULL;
+        whole.cuts = NULL;
+        whole.window = 0;
+        struct tokenizer_cache *a = tokenizer_cache_init(), *b = tokenizer_cache_init();
+        for (int k = 0; k < 1000; k++) {
+            struct text word = long_word(&rng);
+            t->window = 4 + (size_t)rng_below(&rng, 40);
+            tokenizer_bpe(t, a, word, false);
+            tokenizer_bpe(&whole, b, word, false);
+            size_t count = b->symbols.count;
+            CHECK(a->symbols.count == count);
+            CHECK(!memcmp(a->symbols.ids, b->symbols.ids, count * sizeof(int32_t)));
+            CHECK(!memcmp(a->symbols.sizes, b->symbols.sizes, count * sizeof(uint32_t)));
+        }
+        tokenizer_cache_release(a);
+        tokenizer_cache_release(b);
+    }
+}
+
+TEST(a_huge_word_takes_the_memory_of_a_window_to_merge)
+{
+    enum { BYTES = 2 << 20 };
+    const struct tokenizer *t = read_fixture("gpt2");
+    struct tokenizer_cache *cache = tokenizer_cache_init();
+    char *letters = arena_alloc(&test_arena, BYTES);
+    memset(letters, 'a', BYTES);
+    CHECK(tokenizer_count(t, cache, (struct text){ letters, BYTES }, 0) > 0);
+    CHECK(cache->queue.size < 32 * t->window);
+    tokenizer_cache_release(cache);
+}
+
 // Text of a few characters of one to three bytes, and of broken ones.
 static struct text few_characters(struct rng *rng, uint64_t least, uint64_t kinds)
 {
