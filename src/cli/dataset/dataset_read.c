@@ -523,7 +523,7 @@ void dataset_print_warnings(const struct profile *profile, struct arena *arena, 
     struct profile_warning warnings[PROFILE_WARNINGS];
     size_t count = profile_warnings(warnings, profile, arena);
     for (size_t i = 0; i < count; i++)
-        if (!was_read || strcmp(warnings[i].code, PROFILE_SPLITS_LEFT_OUT))
+        if (!was_read || strcmp(warnings[i].code, "splits_left_out"))
             print_note("%s: %s", warnings[i].code, warnings[i].text);
 }
 

@@ -103,7 +103,6 @@ void profile_add_columns(struct profile *profile, struct arena *arena,
                          const struct record_column *columns, size_t count);
 
 enum { PROFILE_WARNINGS = 8 };
-#define PROFILE_SPLITS_LEFT_OUT "splits_left_out" // a code: it is said before the data is read, too
 struct profile_warning {
     const char *code, *text;
 };

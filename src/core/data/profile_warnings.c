@@ -73,8 +73,8 @@ static const struct {
     const char *code;
     const char *(*look)(const struct profile *profile, struct arena *arena);
 } table[] = {
-    { PROFILE_SPLITS_LEFT_OUT, splits_left_out }, { "unused_text", unused_text },
-    { "media_uncounted", media_uncounted },       { "parts_as_text", parts_as_text },
+    { "splits_left_out", splits_left_out }, { "unused_text", unused_text },
+    { "media_uncounted", media_uncounted }, { "parts_as_text", parts_as_text },
     { "parts_left_out", parts_left_out },
 };
 
