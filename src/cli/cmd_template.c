@@ -2,6 +2,8 @@
 // gpuhours template: renders a chat template, to show the text that a model is trained on.
 
 #include "cli/command.h"
+#include "base/json.h"
+#include "cli/terminal/print.h"
 
 #include "core/data/chat.h"
 #include "core/data/chat_format.h"
@@ -102,8 +104,37 @@ static struct template_date date_given(void)
     return date;
 }
 
-static enum err print(struct text text, const struct template_span *spans, size_t count)
+static void print_document(struct arena *arena, struct text text, const struct template_span *spans,
+                           size_t count)
 {
+    struct out document = { .arena = arena };
+    struct json_writer w = { .out = &document };
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "rendered");
+    json_put_count(&w, "version", 1);
+    json_put_text(&w, "text", text);
+    json_open(&w, "spans", '[');
+    for (size_t i = 0; i < count; i++) {
+        json_open(&w, NULL, '{');
+        json_put_count(&w, "start", (int64_t)spans[i].start);
+        json_put_count(&w, "end", (int64_t)spans[i].end);
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+    json_close(&w, '}');
+    out_char(&document, '\n');
+    print_data(out_view(&document));
+}
+
+static bool wants_json; // as the command line says
+
+static enum err print(struct arena *arena, struct text text, const struct template_span *spans,
+                      size_t count)
+{
+    if (wants_json) {
+        print_document(arena, text, spans, count);
+        return OK;
+    }
     TRY(file_write("-", text));
     for (size_t i = 0; i < count; i++)
         printf("\n%zu %zu", spans[i].start, spans[i].end);
@@ -151,7 +182,7 @@ static enum err render_labelled(const struct template *template, const struct ch
     TRY(chat_init(&chat, &settings));
     enum err err = chat_render(&chat, &text, &record.sequences[0]);
     if (!err)
-        err = print(text.text, text.spans, text.span_count);
+        err = print(arena, text.text, text.spans, text.span_count);
     chat_release(&chat);
     return err;
 }
@@ -167,7 +198,7 @@ static enum err render(const struct template *template, const struct chat_format
     set_variables(&run, arena, variables);
     enum err err = template_render(&run, &out);
     if (!err)
-        err = print(out_view(&out), run.spans, given.spans ? run.span_count : 0);
+        err = print(arena, out_view(&out), run.spans, given.spans ? run.span_count : 0);
     template_run_release(&run);
     return err;
 }
@@ -179,6 +210,7 @@ static enum err run_template(struct command_line *line)
     const struct template *template;
     struct template_value variables;
     TRY(command_read(line, list_options(line->arena)));
+    wants_json = line->common.json;
     if (!given.messages)
         return fail(ERR_USAGE, "template needs --messages: a JSON file, or - for standard input");
     enum err err = load_format(&format, line->arena, &source);

@@ -2,7 +2,9 @@
 // gpuhours tokenize: token ids of each line of a file.
 
 #include "cli/command.h"
+#include "base/json.h"
 #include "base/unicode.h"
+#include "cli/terminal/print.h"
 #include "core/tokenizer/tokenizer.h"
 #include "host/file.h"
 #include "host/hub.h"
@@ -61,7 +63,50 @@ static void print_counts(const struct tokenizer *tokenizer, struct tokenizer_cac
     }
 }
 
-static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, struct text text)
+static void write_ids(struct json_writer *w, struct arena *arena, const struct tokens *tokens)
+{
+    struct out ids = { .arena = arena };
+    for (size_t i = 0; i < tokens->count; i++)
+        out_put(&ids, i ? ",%d" : "[%d", tokens->ids[i]);
+    out_put(&ids, tokens->count ? "]" : "[]");
+    json_put_raw(w, "ids", out_view(&ids));
+}
+
+static void print_document(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
+                           struct arena *arena, struct text text, int flags)
+{
+    struct out document = { .arena = arena };
+    struct json_writer w = { .out = &document };
+    int64_t all = 0;
+    json_open(&w, NULL, '{');
+    json_put_string(&w, "kind", "tokens");
+    json_put_count(&w, "version", 1);
+    json_put_string(&w, "tokenizer", wanted.tokenizer);
+    json_open(&w, "lines", '[');
+    for (struct text line; text_next(&text, '\n', &line);) {
+        struct arena scratch = { 0 };
+        struct tokens tokens = { .arena = &scratch };
+        line = unicode_repair(&scratch, line);
+        int64_t count = tokenizer_count(tokenizer, cache, line, flags);
+        json_open(&w, NULL, '{');
+        json_put_count(&w, "tokens", count);
+        if (!wanted.count) {
+            tokenizer_encode(tokenizer, cache, line, flags, &tokens);
+            write_ids(&w, &scratch, &tokens);
+        }
+        json_close(&w, '}');
+        all += count;
+        arena_release(&scratch);
+    }
+    json_close(&w, ']');
+    json_put_count(&w, "tokens", all);
+    json_close(&w, '}');
+    out_char(&document, '\n');
+    print_data(out_view(&document));
+}
+
+static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, struct text text,
+                        bool json)
 {
     struct tokenizer_cache *cache = tokenizer_cache_init();
     struct tokens tokens = { .arena = arena };
@@ -69,9 +114,11 @@ static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, 
     int flags = wanted.special ? TOKENIZER_SPECIAL : 0;
     if (text.size && text.at[text.size - 1] == '\n')
         text.size--;
-    if (wanted.count)
+    if (json)
+        print_document(tokenizer, cache, arena, text, flags);
+    else if (wanted.count)
         print_counts(tokenizer, cache, arena, text, flags);
-    while (!wanted.count && text_next(&text, '\n', &line)) {
+    while (!json && !wanted.count && text_next(&text, '\n', &line)) {
         tokens.count = 0;
         tokenizer_encode(tokenizer, cache, unicode_repair(arena, line), flags, &tokens);
         print_ids(&tokens);
@@ -99,7 +146,7 @@ static enum err run(struct command_line *line)
         TRY(err);
     }
     TRY(file_open(&input, line->positional_count ? line->positional[0] : "-"));
-    print_lines(tokenizer, line->arena, input.text);
+    print_lines(tokenizer, line->arena, input.text, line->common.json);
     file_close(&input);
     return OK;
 }
@@ -118,7 +165,8 @@ const struct command command_tokenize = {
     .usage = "--tokenizer FILE [OPTION...] [FILE]",
     .about =
         "Encodes each line of FILE, or of standard input, and prints one JSON array of token ids "
-        "per line. Reads tokenizer.json, SentencePiece and tiktoken files.",
+        "per line; --json puts all lines into one document. Reads tokenizer.json, SentencePiece "
+        "and tiktoken files.",
     .first = first,
     .examples = examples,
     .run = run,

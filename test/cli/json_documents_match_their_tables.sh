@@ -78,6 +78,13 @@ write merge merge --model "$work/base" --adapter "$work/adapter" --out "$work/me
 keys merge merge.json
 write packed pack $rows --model $model --context 64 --out "$work/packed" --json
 keys packed packed.json
+printf 'the quick fox\n\n' >"$work/lines.txt"
+printf '[{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]' >"$work/chat"
+write tokens tokenize --tokenizer $model "$work/lines.txt" --json
+write counts tokenize --tokenizer $model "$work/lines.txt" --json --count
+keys tokens tokens.json counts.json
+write rendered template --template chatml --messages "$work/chat" --labels assistant --json
+keys rendered rendered.json
 write report report "$work/plan.json" "$work/profile.json" --json
 keys report report.json
 for catalog in models gpus nodes offers operations colocation stacks; do

@@ -519,6 +519,29 @@ static const struct documents_key packed_keys[] = {
     { 0 },
 };
 
+#define SINCE .since = "0.9.8"
+static const struct documents_key tokens_keys[] = {
+    KEY("kind", "string", "\"tokens\"", SINCE),
+    KEY("version", "integer", "1", SINCE),
+    KEY("tokenizer", "string", "as it was named", SINCE),
+    KEY("lines", "array", "lines of the file, in order", SINCE),
+    KEY("lines[].tokens", "integer", "tokens of the line", SINCE),
+    KEY("lines[].ids", "array", "their ids", .when = "without --count", SINCE),
+    KEY("tokens", "integer", "tokens of all lines", SINCE),
+    { 0 },
+};
+
+static const struct documents_key rendered_keys[] = {
+    KEY("kind", "string", "\"rendered\"", SINCE),
+    KEY("version", "integer", "1", SINCE),
+    KEY("text", "string", "what the template writes", SINCE),
+    KEY("spans", "array", "what carries loss (--labels), or generation blocks (--spans)", SINCE),
+    KEY("spans[].start", "integer", "first byte", .when = "with --labels or --spans", SINCE),
+    KEY("spans[].end", "integer", "byte after its last", .when = "with --labels or --spans", SINCE),
+    { 0 },
+};
+#undef SINCE
+
 // --- memory ------------------------------------------------------------------
 
 static const struct documents_key memory_document[] = {
@@ -982,6 +1005,8 @@ const struct documents_document documents[] = {
     { "validation", "gpuhours validate --json", validation_keys },
     { "metrics", "metrics.jsonl of gpuhours train: an object per step", metrics_keys },
     { "packed", "gpuhours pack --json, and index.json of its folder", packed_keys },
+    { "tokens", "gpuhours tokenize --json", tokens_keys },
+    { "rendered", "gpuhours template --json", rendered_keys },
     { "merge", "gpuhours merge --json", merge_keys },
     { "report", "gpuhours report --json", report_keys },
     { "models", "gpuhours show models --json", CATALOG_KEYS("models", model_fields) },
