@@ -209,15 +209,56 @@ TEST(engine_forecast_of_offloaded_activations_is_the_engines_plan_to_the_byte)
     }
 }
 
+// What the engine and the forecast are asked of one run on a GPU.
+struct shape {
+    const char *model, *targets;
+    int method;
+    double rows, context;
+};
+struct asked {
+    struct decoder decoder;
+    struct recipe recipe;
+    struct layout layout;
+    struct device device;
+    struct transformer_setup setup;
+    struct step_request request;
+};
+
+static struct asked *ask(const struct knowledge *k, const struct shape *shape)
+{
+    struct asked *a = ARENA_NEW(&test_arena, struct asked, 1);
+    struct setup known = knowledge_setup(k, shape->model, "native", shape->rows, shape->context);
+    int64_t tokens = (int64_t)(shape->rows * shape->context);
+    CHECK(!decoder_of(&a->decoder, &test_arena, known.model));
+    a->layout = layout_single();
+    a->recipe = recipe_default();
+    a->recipe.method = shape->method;
+    a->recipe.targets = shape->targets;
+    a->recipe.rank = 16;
+    a->device = *gradient_device();
+    a->device.padding = engine_cuda.padding;
+    a->device.chunk_bytes = engine_cuda.chunk_bytes;
+    a->setup = (struct transformer_setup){ .decoder = &a->decoder,
+                                           .recipe = &a->recipe,
+                                           .compute = DTYPE_BF16,
+                                           .tokens = tokens,
+                                           .labelled = tokens,
+                                           .longest = (int64_t)shape->context };
+    a->request = (struct step_request){ .model = known.model,
+                                        .recipe = &a->recipe,
+                                        .layout = &a->layout,
+                                        .stack = known.stack,
+                                        .batch = step_batch(shape->rows, shape->context),
+                                        .accumulation = 1 };
+    CHECK(engine_runs(&a->request));
+    return a;
+}
+
 // At every level that the engine can choose, for shapes that people tune: a dense model, mixtures
 // with frozen and with adapted experts.
 TEST(engine_forecast_of_memory_is_the_engines_plan_at_every_level_of_recomputation)
 {
-    static const struct {
-        const char *model, *targets;
-        int method;
-        double rows, context;
-    } requests[] = {
+    static const struct shape shapes[] = {
         { "qwen3-30b-a3b", "attention", RECIPE_LORA, 4, 4096 },
         { "qwen3-30b-a3b", "attention", RECIPE_QLORA, 1, 2048 },
         { "gpt-oss-20b", "all-linear", RECIPE_LORA, 2, 4096 },
@@ -228,47 +269,21 @@ TEST(engine_forecast_of_memory_is_the_engines_plan_at_every_level_of_recomputati
         { "llama-3.1-8b", "all-linear", RECIPE_LORA, 4, 4096 },
     };
     struct knowledge k = knowledge_open();
-    struct device device = *gradient_device();
-    device.padding = engine_cuda.padding;
-    device.chunk_bytes = engine_cuda.chunk_bytes;
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
-            struct setup known = knowledge_setup(&k, requests[i].model, "native", requests[i].rows,
-                                                 requests[i].context);
-            struct layout layout = layout_single();
-            struct decoder decoder;
-            struct recipe recipe = recipe_default();
-            recipe.method = requests[i].method;
-            recipe.targets = requests[i].targets;
-            recipe.checkpointing = level;
-            recipe.rank = 16;
-            CHECK(!decoder_of(&decoder, &test_arena, known.model));
-            int64_t tokens = (int64_t)(requests[i].rows * requests[i].context);
-            struct transformer_setup setup = { .decoder = &decoder,
-                                               .recipe = &recipe,
-                                               .compute = DTYPE_BF16,
-                                               .tokens = tokens,
-                                               .labelled = tokens,
-                                               .longest = (int64_t)requests[i].context,
-                                               .level = levels[level] };
-            struct step_request request = { .model = known.model,
-                                            .recipe = &recipe,
-                                            .layout = &layout,
-                                            .stack = known.stack,
-                                            .batch =
-                                                step_batch(requests[i].rows, requests[i].context),
-                                            .accumulation = 1 };
+            struct asked *a = ask(&k, &shapes[i]);
             struct blocks blocks;
             enum recompute highest;
-            CHECK(engine_runs(&request));
-            CHECK(!transformer_plan(&blocks, &highest, &test_arena, &device, &setup));
-            struct engine_bytes b = engine_bytes(&request, &engine_cuda);
+            a->recipe.checkpointing = level;
+            a->setup.level = levels[level];
+            CHECK(!transformer_plan(&blocks, &highest, &test_arena, &a->device, &a->setup));
+            struct engine_bytes b = engine_bytes(&a->request, &engine_cuda);
             int64_t forecast = b.frozen + b.quantized + b.trained + b.masters + b.gradients +
                                b.moments + b.activations + b.logits + b.scratch +
                                attention_bytes(&blocks);
             test_check(forecast == blocks_total(&blocks),
                        text_format(&test_arena, "%s %s: %lld forecast, %lld planned",
-                                   requests[i].model, recipe_checkpointings[level],
+                                   shapes[i].model, recipe_checkpointings[level],
                                    (long long)forecast, (long long)blocks_total(&blocks)),
                        __FILE__, __LINE__);
         }
@@ -277,58 +292,30 @@ TEST(engine_forecast_of_memory_is_the_engines_plan_at_every_level_of_recomputati
 // Cards from one that needs whole layers recomputed to one that has room for everything.
 TEST(engine_forecast_of_layers_that_keep_more_is_the_engines_choice_for_a_card)
 {
-    static const struct {
-        const char *model, *targets;
-        int method;
-        double rows, context;
-    } requests[] = {
+    static const struct shape shapes[] = {
         { "llama-3.1-8b", "all-linear", RECIPE_QLORA, 1, 32768 },
         { "llama-3.1-8b", "q,v", RECIPE_LORA, 4, 4096 },
         { "qwen3-30b-a3b", "attention", RECIPE_QLORA, 1, 8192 },
         { "gemma-3-4b", "all-linear", RECIPE_LORA, 2, 2048 },
     };
     struct knowledge k = knowledge_open();
-    struct device device = *gradient_device();
-    device.padding = engine_cuda.padding;
-    device.chunk_bytes = engine_cuda.chunk_bytes;
     int mixed = 0;
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        struct setup known =
-            knowledge_setup(&k, requests[i].model, "native", requests[i].rows, requests[i].context);
-        struct layout layout = layout_single();
-        struct decoder decoder;
-        struct recipe recipe = recipe_default();
-        recipe.method = requests[i].method;
-        recipe.targets = requests[i].targets;
-        recipe.rank = 16;
-        CHECK(!decoder_of(&decoder, &test_arena, known.model));
-        int64_t tokens = (int64_t)(requests[i].rows * requests[i].context);
-        struct transformer_setup setup = { .decoder = &decoder,
-                                           .recipe = &recipe,
-                                           .compute = DTYPE_BF16,
-                                           .tokens = tokens,
-                                           .labelled = tokens,
-                                           .longest = (int64_t)requests[i].context };
-        struct step_request request = { .model = known.model,
-                                        .recipe = &recipe,
-                                        .layout = &layout,
-                                        .stack = known.stack,
-                                        .batch = step_batch(requests[i].rows, requests[i].context),
-                                        .accumulation = 1 };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct asked *a = ask(&k, &shapes[i]);
         for (double gib = 12; gib < 200; gib *= 1.11) {
             struct blocks blocks;
             enum recompute highest;
-            setup.budget_bytes = gib * 1073741824;
-            if (transformer_plan(&blocks, &highest, &test_arena, &device, &setup))
+            a->setup.budget_bytes = gib * 1073741824;
+            if (transformer_plan(&blocks, &highest, &test_arena, &a->device, &a->setup))
                 continue; // not even with everything recomputed
             double attention = (double)attention_bytes(&blocks);
             struct engine_fill fill =
-                engine_fill(&request, &engine_cuda, setup.budget_bytes, attention);
+                engine_fill(&a->request, &engine_cuda, a->setup.budget_bytes, attention);
             mixed += fill.lighter > 0;
-            test_check(fill.level == (int)highest &&
+            test_check(levels[fill.level] == highest &&
                            (double)fill.bytes + attention == (double)blocks_total(&blocks),
                        text_format(&test_arena, "%s, %.0f GiB: %lld bytes forecast, %lld planned",
-                                   requests[i].model, gib, (long long)fill.bytes,
+                                   shapes[i].model, gib, (long long)fill.bytes,
                                    (long long)blocks_total(&blocks)),
                        __FILE__, __LINE__);
         }

@@ -316,7 +316,8 @@ const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
     const struct hosting_request *r = h->input->request;
     struct out out = { .arena = arena };
     if (h->count) {
-        const struct hosting_row *fast = NULL, *cheap = NULL, *d = h->cheapest_doubtful;
+        const struct hosting_row *fast = NULL, *cheap = NULL, *least = NULL;
+        const struct hosting_row *d = h->cheapest_doubtful;
         if (d) {
             out_put(&out,
                     "no offer that meets the limits can be recommended; the cheapest, %s %s (%s, "
@@ -334,6 +335,8 @@ const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
                 fast = row;
             if (row->in_time && (!cheap || row->cost_usd.mid < cheap->cost_usd.mid))
                 cheap = row;
+            if (row->group && (!least || row->cost_usd.mid < least->cost_usd.mid))
+                least = row;
         }
         out_put(&out, "no offer meets the limits");
         if (!isnan(r->deadline) && isnan(r->server_lead) && h->rows[0].kind == OFFERS_COLOCATION)
@@ -346,6 +349,12 @@ const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
             out_put(&out, "; with --budget %.0f or more %s %s does (%s h)",
                     ceil(cheap->cost_usd.mid), cheap->provider, cheap->instance,
                     text_hours(arena, cheap->elapsed_hours.mid));
+        if (!isnan(r->deadline) && !isnan(r->budget) && !fast && !cheap && least)
+            out_put(&out,
+                    ", and none meets even one of them; the cheapest, %s %s, takes %s and costs %s",
+                    least->provider, least->instance,
+                    text_seconds(arena, least->elapsed_hours.mid * 3600),
+                    text_usd(arena, least->cost_usd.mid));
         return out_string(&out);
     }
     size_t total = h->evaluated;

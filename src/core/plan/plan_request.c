@@ -45,7 +45,7 @@ const struct field plan_fields[] = {
           .fallback = "counted in DATA"),
     FIELD(plan_request, epochs, NUMBER, "passes over the data"),
     FIELD(plan_request, context, COUNT, "context window: longest row, in tokens", .value = "TOKENS",
-          .fallback = "recommended for DATA, else %s"),
+          .fallback = "recommended for DATA, else %s, or what examples need"),
     FIELD(plan_request, mean_length, NUMBER, "mean length of an example, in tokens",
           .value = "TOKENS", .fallback = "counted in DATA, else full rows"),
     FIELD(plan_request, labelled_share, SHARE, "share of the tokens that carry loss",

@@ -206,13 +206,13 @@ static void put_memory(const struct plan *plan, struct arena *arena, struct out 
                          filled ? "; " : "", filled ? filled : ""));
 }
 
-// "fp32", or how an optimizer makes its states smaller.
+// "fp32", or what an optimizer has instead.
 static const char *states_words(const struct recipe *recipe, int dtype)
 {
     switch (recipe->optimizer) {
     case RECIPE_ADAMW_8BIT:
     case RECIPE_ADAMW_PAGED_8BIT: return "8 bits";
-    case RECIPE_ADAFACTOR: return "rows and columns";
+    case RECIPE_ADAFACTOR: return "factored form";
     default: return recipe_precisions[dtype];
     }
 }

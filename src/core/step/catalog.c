@@ -387,12 +387,12 @@ enum err catalog_open(struct catalog *catalog, struct arena *arena,
 
 // Whether a number in a name is another amount of memory than the card's, in GB or GiB, and in none
 // of its names: "NVIDIA GH200 480GB" counts the host's.
-static bool is_other_memory(const struct catalog *catalog, int row, double number, const char *unit)
+static bool is_other_memory(const struct catalog *catalog, int row, double number)
 {
     const struct name_list *names = &catalog->gpu_names;
     double times = number * 1e9 / catalog->gpus[row].memory_bytes;
     char spelled[32];
-    snprintf(spelled, sizeof spelled, "%g%s", number, unit);
+    snprintf(spelled, sizeof spelled, "%ggb", number);
     for (size_t i = 0; i < names->count; i++)
         if (names->entries[i].row == row && strstr(names->entries[i].text, spelled))
             return false;
@@ -416,7 +416,7 @@ static enum err check_beside(const struct catalog *catalog, int row, const char 
             continue;
         const char *unit = end + strspn(end, " -_");
         bool is_memory = !strncasecmp(unit, "gb", 2) || !strncasecmp(unit, "gib", 3);
-        if (is_memory && is_other_memory(catalog, row, number, "gb"))
+        if (is_memory && is_other_memory(catalog, row, number))
             return fail(ERR_USAGE,
                         "\"%s\": %s has %.0f GiB; for a card with other memory, add a row to "
                         "gpus.csv (--catalog DIR)",

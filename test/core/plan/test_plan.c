@@ -585,7 +585,7 @@ TEST(plan_cuts_rows_that_are_longer_than_the_context_and_trains_on_what_is_left)
 TEST(plan_names_the_optimizer_states_that_its_memory_has)
 {
     static const char *const pairs[][2] = { { "adamw-8bit", "8 bits" },
-                                            { "adafactor", "rows and columns" },
+                                            { "adafactor", "factored form" },
                                             { "adamw", "bf16 without" } };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct out out = { .arena = &test_arena };
