@@ -66,7 +66,7 @@ enum err dropped_open(struct dropped *d, const struct dropped_options *options)
                                    .template = d->rule.template_name,
                                    .labels = chat_label_names[CHAT_ALL],
                                    .files = d->files };
-    d->lengths.arena = &d->arena;
+    d->lengths.arena = d->census.arena = &d->arena;
     d->counting = (struct counting){ .profile = &d->profile, .lengths = &d->lengths };
     return example_worker_init(&d->worker, &d->rule);
 }
@@ -132,6 +132,7 @@ static enum err detect(struct dropped *d, const struct lines *rows)
     if (rows->cutter.format != LINES_TEXT) {
         struct record_schema *schema = ARENA_NEW(&d->arena, struct record_schema, 1);
         TRY(example_detect(schema, &d->arena, rows, &d->table, RECORD_AUTO, (struct text){ 0 }));
+        schema->census = &d->census;
         d->table.schema = schema;
         name = record_format_names[schema->format];
         profile_add_columns(&d->profile, &d->arena, schema->all, schema->count);
@@ -191,20 +192,17 @@ static void drop_bytes(struct dropped *d, size_t count)
 static enum err begin(struct dropped *d)
 {
     const char *name = d->files[d->profile.file_count - 1].name;
-    if (d->size >= 3 && !memcmp(d->buffer, "\xEF\xBB\xBF", 3)) {
-        d->size -= 3;
-        memmove(d->buffer, d->buffer + 3, d->size);
-    }
+    drop_bytes(d, d->size - text_after_mark((struct text){ d->buffer, d->size }).size);
     struct text head = { d->buffer, d->size < HEAD_BYTES ? d->size : HEAD_BYTES };
     d->cutter.format = lines_guess(name, head);
     if (!d->cutter.format)
         return fail(ERR_INPUT, "has NUL bytes and does not look like text; the page reads JSON "
                                "Lines, JSON, CSV, TSV and plain text, the program also reads "
                                "Parquet, Arrow and zstd");
-    const char *end = head.size ? memchr(head.at, '\n', head.size) : NULL;
+    size_t skipped = 0;
     if (d->cutter.format == LINES_CSV)
-        d->cutter.separator =
-            lines_separator((struct text){ head.at, end ? (size_t)(end - head.at) : head.size });
+        d->cutter.separator = lines_separator(head, &skipped);
+    drop_bytes(d, skipped);
     d->begun = true;
     return OK;
 }
@@ -232,7 +230,9 @@ static enum err take(struct dropped *d, bool ended)
     if (whole || d->size <= ROW_LIMIT_BYTES) {
         drop_bytes(d, whole);
     } else {
-        add_problem(d, d->line, "the row is longer than the limit of 64 MiB and was skipped");
+        add_problem(d, d->line,
+                    "the row is longer than the limit of 64 MiB; if it is a table in one object, "
+                    "write each row on a line of its own");
         d->skipping = true;
         drop_bytes(d, d->size);
     }
@@ -259,6 +259,7 @@ enum err dropped_push(struct dropped *d, size_t size, bool ended)
 enum err dropped_close(struct dropped *d)
 {
     counting_end(&d->counting);
+    profile_add_census(&d->profile, &d->arena, &d->census);
     return counting_check(&d->counting, d->files[0].name);
 }
 

@@ -37,6 +37,7 @@ struct dropped {
     struct profile profile;
     struct lengths lengths;
     struct counting counting;
+    struct census census; // of the columns of all rows
     struct profile_file files[DROPPED_FILES];
     // The current file.
     struct lines_cutter cutter;

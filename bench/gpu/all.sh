@@ -43,7 +43,7 @@ for name in engine peers lengths shapes parity_hf curves costs; do
     rm -f "$OUT/$name.jsonl"
 done
 part parity 120 bash -c 'build/cuda-parity >"$OUT/parity.log" 2>&1; rc=$?; tail -5 "$OUT/parity.log"; exit $rc'
-part engine 300 bench/gpu/engine.sh
+part engine 400 bench/gpu/engine.sh
 part peers 170 python3 bench/gpu/peers.py "$OUT/peers.jsonl" 150
 part lengths 230 python3 bench/gpu/ratios.py lengths "$OUT/lengths.jsonl" 200
 part shapes 560 python3 bench/gpu/ratios.py shapes "$OUT/shapes.jsonl" 480

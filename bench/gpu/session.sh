@@ -31,7 +31,7 @@ tune 70 100
 rate 30 60
 speed 25 70
 long_rows 115 140
-all_engine 275 400
+all_engine 370 460
 lengths 190 230
 shapes 470 560
 experts 35 180

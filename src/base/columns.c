@@ -140,7 +140,9 @@ static void put_left_out(const struct columns *columns, const struct widths *wid
     out_repeat(out, ' ', columns->indent);
     out_wrapped(out, columns->indent, columns->indent,
                 out_styled(out, OUT_NOTE,
-                           text_format(columns->arena, "(no room for: %s)", out_string(&names))));
+                           text_format(columns->arena,
+                                       "(columns not shown: %s; widen the terminal or set COLUMNS)",
+                                       out_string(&names))));
 }
 
 void columns_write(const struct columns *columns, struct out *out)

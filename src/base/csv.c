@@ -121,7 +121,7 @@ enum err csv_read(struct csv *out, struct arena *arena, struct text in, const ch
             continue;
         }
         if (count != out->columns)
-            return fail(ERR_INPUT, "%s:%d: has %zu cells, the header has %zu columns", name, line,
+            return fail(ERR_INPUT, "%s:%d: has %zu cells, but the header has %zu", name, line,
                         count, out->columns);
         if (rows == room) {
             size_t more = room ? room * 2 : 64, width = out->columns * sizeof(struct text);

@@ -15,8 +15,8 @@ static _Thread_local char text[1024];
 const struct error_code error_codes[] = {
     { OK, "success", "the command did what it was asked" },
     { ERR_ANSWER, "no",
-      "the answer is no: nothing fits, meets the deadline or stays within the budget, or a pilot "
-      "measured nothing steady, or training was stopped before its end" },
+      "the answer is no: nothing fits, meets the deadline or stays within the budget; or a pilot "
+      "found no steady rate; or training was stopped before its end" },
     { ERR_USAGE, "usage", "the command line is wrong" },
     { ERR_INPUT, "input or output",
       "a file cannot be read or written, its content is wrong, or standard output is full" },

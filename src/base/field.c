@@ -107,6 +107,19 @@ static bool is_date(struct text value) // a year, a month or a day
            (value.size < 10 || (day >= 1 && day <= 31));
 }
 
+static enum err set_price(double *usd, struct text value)
+{
+    bool per_gpu;
+    TRY(text_read_price(usd, &per_gpu, value));
+    if (!per_gpu)
+        return fail(
+            ERR_INPUT,
+            "\"%.*s\" could be per GPU or per machine; give dollars per GPU hour, e.g. 2.49 "
+            "or 2.49/gpu-h",
+            TEXT_BRIEF(value));
+    return OK;
+}
+
 // Whether a number stands alone: only then does the column's scale say what it means.
 static bool has_no_unit(struct text value)
 {
@@ -135,12 +148,13 @@ static enum err set(const struct field *field, void *object, struct arena *arena
             return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_BRIEF(value));
         *(int64_t *)at = count;
         return OK;
-    case FIELD_NUMBER:
-    case FIELD_USD: TRY(text_read_number(&number, value)); break;
+    case FIELD_NUMBER: TRY(text_read_number(&number, value)); break;
     case FIELD_SHARE: TRY(text_read_share(&number, value)); break;
     case FIELD_BYTES: TRY(text_read_bytes(&number, value)); break;
     case FIELD_SECONDS: TRY(text_read_seconds(&number, value)); break;
     case FIELD_RATE: TRY(text_read_rate(&number, value)); break;
+    case FIELD_USD: TRY(text_read_usd(&number, value)); break;
+    case FIELD_PRICE: TRY(set_price(&number, value)); break;
     case FIELD_END: return fail(ERR_BUG, "has no kind");
     }
     if (field->scale && has_no_unit(value))
@@ -210,7 +224,8 @@ const char *field_spell(const struct field *field, const void *object, struct ar
     case FIELD_COUNT: return text_format(arena, "%lld", (long long)*(const int64_t *)at);
     case FIELD_BYTES: return text_bytes(arena, *(const double *)at);
     case FIELD_SECONDS: return text_seconds(arena, *(const double *)at);
-    case FIELD_USD: return text_usd(arena, *(const double *)at);
+    case FIELD_USD:
+    case FIELD_PRICE: return text_usd(arena, *(const double *)at);
     case FIELD_RATE: {
         double rate = *(const double *)at;
         const char *unit = strstr(field->name, "flops") ? "FLOP/s" : "B/s";
@@ -227,7 +242,7 @@ const char *field_value(const struct field *field)
         [FIELD_TEXT] = "TEXT",   [FIELD_DATE] = "DATE",        [FIELD_CHOICE] = "WORD",
         [FIELD_COUNT] = "N",     [FIELD_NUMBER] = "NUMBER",    [FIELD_SHARE] = "SHARE",
         [FIELD_BYTES] = "BYTES", [FIELD_SECONDS] = "DURATION", [FIELD_RATE] = "RATE",
-        [FIELD_USD] = "USD",
+        [FIELD_USD] = "USD",     [FIELD_PRICE] = "USD",
     };
     return field->kind == FIELD_FLAG ? NULL : field->value ? field->value : by_kind[field->kind];
 }

@@ -30,7 +30,8 @@ enum field_kind { // member type  reads                       checks
     FIELD_BYTES,   // double        "80GiB"                    not negative
     FIELD_SECONDS, // double        "24h"                      not negative
     FIELD_RATE,    // double        "989 TFLOP/s", "3.35TB/s"  not negative
-    FIELD_USD,     // double        "2.49"                     not negative
+    FIELD_USD,     // double        "2.49", "$2.49"            not negative
+    FIELD_PRICE,   // double        "2.49", "2.49/gpu-h"       not negative; USD per GPU hour
 };
 
 struct field {

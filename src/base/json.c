@@ -472,6 +472,17 @@ bool json_bool(struct json_reader *in)
     return false;
 }
 
+// Why no value begins here. Python writes numbers that JSON does not have.
+static const char *no_value(const struct json_reader *in)
+{
+    static const char *const words[] = { "NaN", "Infinity" };
+    size_t left = (size_t)(in->end - in->at);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (left >= strlen(words[i]) && !memcmp(in->at, words[i], strlen(words[i])))
+            return "has NaN or Infinity, which JSON does not know; write null";
+    return left ? "expected a JSON value" : "ends too early";
+}
+
 struct text json_skip(struct json_reader *in)
 {
     skip_space(in);
@@ -500,7 +511,7 @@ struct text json_skip(struct json_reader *in)
             json_skip(in);
         }
         break;
-    case JSON_NONE: stop(in, in->at == in->end ? "ends too early" : "expected a value"); break;
+    case JSON_NONE: stop(in, no_value(in)); break;
     }
     return (struct text){ start, (size_t)(in->at - start) };
 }
@@ -566,6 +577,8 @@ struct json json_tree(struct json_reader *in, struct arena *arena)
 enum err json_read(struct json *out, struct arena *arena, struct text in, const char *name)
 {
     struct json_reader reader = json_reader(text_after_mark(in));
+    if (!text_trim(text_after_mark(in)).size)
+        return fail(ERR_INPUT, "%s: is empty", name);
     *out = json_tree(&reader, arena);
     return json_end(&reader, name);
 }

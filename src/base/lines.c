@@ -6,6 +6,7 @@
 #include "base/csv.h"
 #include "base/json.h"
 
+#include <ctype.h>
 #include <string.h>
 
 const char *lines_format_name(enum lines_format format)
@@ -198,9 +199,17 @@ const char *lines_cells(struct text row, char separator, struct arena *arena, st
                            : "has more cells than the header";
 }
 
-char lines_separator(struct text header)
+char lines_separator(struct text head, size_t *skipped)
 {
-    static const char others[] = { '\t', ';', '|' };
+    static const char others[] = { '\t', ';', '|' }, named[] = "sep=";
+    struct text rest = head, header;
+    text_next(&rest, '\n', &header);
+    size_t size = header.size && header.at[header.size - 1] == '\r' ? header.size - 1 : header.size;
+    *skipped = 0;
+    if (size == sizeof named && rest.at && !memcmp(header.at, named, sizeof named - 1)) {
+        *skipped = header.size + 1;
+        return header.at[size - 1];
+    }
     if (header.size && memchr(header.at, ',', header.size))
         return ',';
     for (size_t i = 0; i < sizeof others; i++)
@@ -309,7 +318,10 @@ static bool next_line(struct lines *in, struct text *row)
         *row = without_end(in->at, stop);
         in->line = in->next_line++;
         in->at = stop;
-        if (in->cutter.format == LINES_TEXT || !is_blank(*row))
+        if (in->cutter.format == LINES_TEXT)
+            return true;
+        *row = text_after_mark(*row);
+        if (!is_blank(*row))
             return true;
     }
     return false;
@@ -402,6 +414,15 @@ static bool is_csv_header(struct text head)
     return in_word && cells > 1 && memchr(next.at, separator, next.size);
 }
 
+// Whether the text is of characters of two or four bytes: every other byte of English is NUL.
+static bool is_wide(struct text head)
+{
+    size_t zeros = 0;
+    for (size_t i = 0; i < head.size; i++)
+        zeros += !head.at[i];
+    return 3 * zeros > head.size;
+}
+
 enum lines_format lines_guess(const char *name, struct text head)
 {
     static const char *const json_lines[] = { ".jsonl", ".ndjson", ".jsonlines", NULL };
@@ -409,9 +430,9 @@ enum lines_format lines_guess(const char *name, struct text head)
     static const char *const text[] = { ".txt", ".text", ".md", NULL };
     struct text stem = lines_unpacked_name(text_of(name));
     if (ends_with_any(stem, csv))
-        return LINES_CSV;
+        return is_wide(head) ? LINES_UNKNOWN : LINES_CSV;
     if (ends_with_any(stem, text))
-        return LINES_TEXT;
+        return is_wide(head) ? LINES_UNKNOWN : LINES_TEXT;
     if (ends_with_any(stem, json_lines))
         return guess_json(head, true);
     struct text seen = text_trim(head);
@@ -422,4 +443,28 @@ enum lines_format lines_guess(const char *name, struct text head)
         return LINES_UNKNOWN;
     bool unnamed = !strchr(name, '.');
     return unnamed && is_csv_header(head) ? LINES_CSV : LINES_TEXT;
+}
+
+// Whether a text begins with this word of markup, in any case, and the word ends there.
+static bool begins_with(struct text text, const char *word)
+{
+    size_t size = strlen(word), same = 0;
+    while (same < size && same < text.size && tolower((unsigned char)text.at[same]) == word[same])
+        same++;
+    return same == size && same < text.size && !isalnum((unsigned char)text.at[same]);
+}
+
+bool lines_is_page(struct text head)
+{
+    head = text_trim(text_after_mark(head));
+    return begins_with(head, "<!doctype html") || begins_with(head, "<html");
+}
+
+bool lines_is_store_error(struct text head)
+{
+    struct text declaration;
+    head = text_trim(text_after_mark(head));
+    if (begins_with(head, "<?xml") && text_next(&head, '>', &declaration))
+        head = text_trim(text_after_mark(head));
+    return begins_with(head, "<error");
 }

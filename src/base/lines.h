@@ -10,7 +10,8 @@
 //     while (lines_next(&rows, &row))
 //         count(row, rows.line);
 //
-// Rows are views of the piece, without their line end (\n or \r\n). Empty lines are rows only in
+// Rows are views of the piece, without their line end (\n or \r\n); those of JSON also without a
+// byte order mark, as files that were joined have one in the middle. Empty lines are rows only in
 // plain text. Text between the values of a JSON list is not checked, and values are not validated
 // here, so a broken row does not hide its neighbours.
 
@@ -35,6 +36,12 @@ struct text lines_unpacked_name(struct text name);
 // Guesses from the name ("train.jsonl", with or without a packing's ending) and the first bytes.
 // LINES_UNKNOWN if it is not text (NUL bytes).
 enum lines_format lines_guess(const char *name, struct text head);
+
+// Whether the first bytes are those of a web page (HTML), as servers send in place of a file.
+bool lines_is_page(struct text head);
+
+// Whether they are those of an XML document with the root <Error>, which object stores send.
+bool lines_is_store_error(struct text head);
 
 struct lines_cutter {
     enum lines_format format;
@@ -69,7 +76,9 @@ bool lines_next(struct lines *in, struct text *row); // false after the last row
 const char *lines_cells(struct text row, char separator, struct arena *arena, struct text *cells,
                         size_t count);
 
-// The separator of a CSV header: a comma if it has one, else a tab, a semicolon or a bar.
-char lines_separator(struct text header);
+// The separator of CSV, from its first bytes: what the line "sep=;" names, as Excel writes it
+// before the header (*skipped: its bytes), else what the header has: a comma, else a tab, semicolon
+// or bar.
+char lines_separator(struct text head, size_t *skipped);
 
 int64_t lines_count(struct text text); // number of line ends

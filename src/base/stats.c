@@ -182,7 +182,7 @@ double stats_student_quantile(double share, int freedom)
 
 double stats_lognormal_longest(double spread, double count)
 {
-    if (count <= 1)
+    if (count <= 1 || spread == 0)
         return 1;
     // E[max] / E[x] of n is n ∫ φ(z) Φ(z + σ)ⁿ⁻¹ dz, here by the trapezoidal rule.
     enum { POINTS = 48 };

@@ -259,6 +259,18 @@ const char *text_share(struct arena *arena, double share)
 
 // --- reading -----------------------------------------------------------------
 
+enum { LONGEST_WORD = 64 };
+
+// Letters and digits only, lower case: how names are compared.
+static size_t plain(char *out, struct text word)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < word.size && size < LONGEST_WORD; i++)
+        if (isalnum((unsigned char)word.at[i]))
+            out[size++] = (char)tolower((unsigned char)word.at[i]);
+    return size;
+}
+
 // Splits "80 GiB" into 80 and "GiB". Only plain decimal spellings: strtod alone would also take
 // "nan", "inf" and hexadecimal.
 static enum err split_number(double *value, struct text *unit, struct text text)
@@ -327,6 +339,52 @@ enum err text_read_number(double *out, struct text text)
     return scaled(out, text, spellings, "a number such as 21.4M, 8B or 1e6");
 }
 
+// "$2.49", "USD 2.49", "2.49$" and "2.49 USD" without the currency.
+static struct text without_currency(struct text text)
+{
+    static const char *const words[] = { "US$", "$", "USD", "usd", "dollars" };
+    text = text_trim(text);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t size = strlen(words[i]);
+        bool before = text.size > size && !memcmp(text.at, words[i], size);
+        if (before || (text.size > size && text_ends(text, words[i])))
+            return (struct text){ text.at + (before ? size : 0), text.size - size };
+    }
+    return text;
+}
+
+enum err text_read_usd(double *out, struct text text)
+{
+    if (text_read_number(out, without_currency(text)))
+        return fail(ERR_INPUT, "\"%.*s\" is not an amount of dollars such as 2.49 or $2.49",
+                    TEXT_BRIEF(text));
+    return OK;
+}
+
+enum err text_read_price(double *usd, bool *per_gpu, struct text text)
+{
+    static const struct {
+        const char *word;
+        bool of_gpu;
+    } hours[] = { { "gpuh", 1 }, { "gpuhr", 1 }, { "gpuhour", 1 },
+                  { "h", 0 },    { "hr", 0 },    { "hour", 0 } };
+    struct text unit = text, amount = { 0 };
+    text_next(&unit, '/', &amount);
+    char word[LONGEST_WORD];
+    size_t size = plain(word, unit);
+    bool known = amount.size == text.size; // nothing follows: of a GPU
+    *per_gpu = true;
+    for (size_t i = 0; !known && i < sizeof hours / sizeof *hours; i++) {
+        known = text_is((struct text){ word, size }, hours[i].word);
+        *per_gpu = hours[i].of_gpu;
+    }
+    if (!known || text_read_usd(usd, amount))
+        return fail(ERR_INPUT,
+                    "\"%.*s\" is not a price in dollars per GPU hour such as 2.49 or 2.49/gpu-h",
+                    TEXT_BRIEF(text));
+    return OK;
+}
+
 enum err text_read_count(int64_t *out, struct text text)
 {
     double value;
@@ -362,15 +420,54 @@ enum err text_read_bytes(double *out, struct text text)
     return scaled(out, text, spellings, "bytes such as 80GiB or 80GB");
 }
 
-enum err text_read_seconds(double *out, struct text text)
+static enum err read_time(double *out, struct text text)
 {
     static const struct spelling spellings[] = {
-        { "", 1 },        { "s", 1 },        { "sec", 1 },     { "ms", 1e-3 },
-        { "us", 1e-6 },   { "min", 60 },     { "m", 60 },      { "minutes", 60 },
-        { "h", 3600 },    { "hours", 3600 }, { "hour", 3600 }, { "d", 86400 },
-        { "day", 86400 }, { "days", 86400 }, { "w", 604800 },  { 0 },
+        { "", 1 },           { "s", 1 },
+        { "sec", 1 },        { "seconds", 1 },
+        { "ms", 1e-3 },      { "us", 1e-6 },
+        { "min", 60 },       { "m", 60 },
+        { "minute", 60 },    { "minutes", 60 },
+        { "h", 3600 },       { "hr", 3600 },
+        { "hrs", 3600 },     { "hour", 3600 },
+        { "hours", 3600 },   { "d", 86400 },
+        { "day", 86400 },    { "days", 86400 },
+        { "w", 604800 },     { "week", 604800 },
+        { "weeks", 604800 }, { 0 },
     };
-    return scaled(out, text, spellings, "a time such as 24h, 90min or 3d");
+    return scaled(out, text, spellings, "a time");
+}
+
+// "4 h" of "4 h 12 min": up to the digit that follows a unit.
+static size_t first_time(struct text text)
+{
+    size_t i = 1;
+    for (; i < text.size; i++) {
+        unsigned char before = (unsigned char)text.at[i - 1], at = (unsigned char)text.at[i];
+        bool exponent = i > 1 && tolower(before) == 'e' && isdigit((unsigned char)text.at[i - 2]);
+        if (isdigit(at) && (isalpha(before) || isspace(before)) && !exponent)
+            break;
+    }
+    return i < text.size ? i : text.size;
+}
+
+enum err text_read_seconds(double *out, struct text text)
+{
+    struct text all = text_trim(text), rest = all;
+    bool good = true;
+    *out = 0;
+    do {
+        double seconds = 0;
+        size_t size = first_time(rest);
+        struct text part = text_trim((struct text){ rest.at, size });
+        bool has_unit = part.size && isalpha((unsigned char)part.at[part.size - 1]);
+        good = !read_time(&seconds, part) && (has_unit || part.size == all.size);
+        *out += seconds;
+        rest = (struct text){ rest.at + size, rest.size - size };
+    } while (good && rest.size);
+    return good ? OK
+                : fail(ERR_INPUT, "\"%.*s\" is not a time such as 24h, 90min or 1d12h",
+                       TEXT_BRIEF(text));
 }
 
 enum err text_read_share(double *out, struct text text)
@@ -396,24 +493,15 @@ enum err text_read_rate(double *out, struct text text)
         { "Gb/s", 1.25e8 },
         { "Gbit/s", 1.25e8 },
         { "Mb/s", 1.25e5 },
+        { "Gbps", 1.25e8 },
+        { "GBps", 1e9 },
+        { "MBps", 1e6 },
         { 0 },
     };
     return scaled(out, text, spellings, "a rate such as 989TFLOP/s or 3.35TB/s");
 }
 
 // --- nearest word ------------------------------------------------------------
-
-enum { LONGEST_WORD = 64 };
-
-// Letters and digits only, lower case: how names are compared.
-static size_t plain(char *out, struct text word)
-{
-    size_t size = 0;
-    for (size_t i = 0; i < word.size && size < LONGEST_WORD; i++)
-        if (isalnum((unsigned char)word.at[i]))
-            out[size++] = (char)tolower((unsigned char)word.at[i]);
-    return size;
-}
 
 static int edits(const char *a, size_t a_size, const char *b, size_t b_size)
 {

@@ -127,6 +127,10 @@ enum err text_read_bytes(double *out, struct text text);  // "80 GiB", "80GB", "
 enum err text_read_seconds(double *out, struct text text); // "24h", "3 d", "90 min", "1.5h", "30"
 enum err text_read_share(double *out, struct text text);   // "0.2", "20%"
 enum err text_read_rate(double *out, struct text text);    // "989 TFLOP/s", "3.35 TB/s", "1e12"
+enum err text_read_usd(double *out, struct text text);     // "2.49", "$2.49", "2.49 USD", "5k"
+
+// "2.49" and "2.49/gpu-h" are dollars per GPU hour, "20/h" per hour of a machine.
+enum err text_read_price(double *usd, bool *per_gpu, struct text text);
 
 // The candidate nearest to a mistyped word, or NULL when none is near.
 const char *text_nearest(struct text word, const char *const *candidates, size_t count);

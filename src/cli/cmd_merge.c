@@ -37,6 +37,8 @@ static void print_report(const struct command_line *line, const struct merge_rep
     if (line->common.json) {
         struct json_writer w = { .out = &out };
         json_open(&w, NULL, '{');
+        json_put_string(&w, "kind", "merge");
+        json_put_count(&w, "version", 1);
         json_put_string(&w, "out", options.out);
         json_put_count(&w, "folded", report->folded);
         json_put_count(&w, "replaced", report->replaced);

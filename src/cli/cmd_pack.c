@@ -14,6 +14,7 @@
 #include "cli/terminal/print.h"
 #include "core/data/counting.h"
 #include "host/file.h"
+#include "host/folder.h"
 #include "host/npy.h"
 
 #include <errno.h>
@@ -88,22 +89,12 @@ static enum err add(void *context, const struct example *example)
     return spool_add(&job->spool, example);
 }
 
-// Remembers what warnings are about: the columns of the data, and files that were not read.
-static void add_reading(struct job *job, const struct dataset_reading *reading)
-{
-    size_t listed = 0;
-    job->seen.left_out_files = reading->left_out_files;
-    job->seen.left_out_file = reading->left_out_file;
-    for (size_t i = 0; i < reading->shape_count; i++)
-        counted_add_shape(&job->seen, job->arena, &listed, &reading->shapes[i]);
-}
-
 // The tokens that the units have.
 static enum err add_units(struct job *job)
 {
     struct dataset_reading counted = { .context = job, .give = add };
     TRY(units_read(&job->units, &counted));
-    add_reading(job, &counted);
+    dataset_describe(&job->seen, job->arena, &counted);
     for (size_t i = 0; i < job->units.manifest.count; i++) {
         int64_t count;
         TRY(units_check_tokens(&count, &job->units, i));
@@ -121,7 +112,7 @@ static enum err tokenise(struct job *job, struct command_line *line)
         .context = job, .give = add, .wants_ids = true, .quiet = line->common.quiet
     };
     TRY(dataset_read(&job->dataset, line->positional, (size_t)line->positional_count, &reading));
-    add_reading(job, &reading);
+    dataset_describe(&job->seen, job->arena, &reading);
     return OK;
 }
 
@@ -231,6 +222,9 @@ static enum err pack_blocks(struct job *job)
     for (size_t i = 0; i < job->spool.blocks; i++)
         TRY(pack_block(job, i));
     job->row_count = job->sums.rows;
+    job->seen.labels = chat_label_names[data.labels];
+    job->seen.tokens = job->tokens;
+    job->seen.labelled_tokens = job->labelled;
     packing_scale(&job->sums, 1, &job->rule, &job->setup); // the steps of all rows
     return finish_all(job);
 }
@@ -381,6 +375,7 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "pack needs --out: the folder to write");
     if (request.out && !access(request.out, F_OK))
         return fail(ERR_USAGE, "%s: exists; remove it or give another --out", request.out);
+    TRY(request.out ? folder_try(request.out) : OK);
     const struct packing_trainer *trainer;
     settings.stack = settings.stack ? settings.stack : "native";
     TRY(data_trainer(&settings.trainer, line, settings.stack));

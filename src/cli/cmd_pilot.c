@@ -13,6 +13,7 @@
 #include "cli/wrapped/wrapped_pilot.h"
 #include "core/measured/plausible.h"
 #include "host/file.h"
+#include "host/folder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ static const struct field asked_fields[] = {
           .fallback = FIELD_WORDS(MINUTES) ", or " FIELD_WORDS(
               PILOT_ENGINE_MINUTES) " with the built-in engine"),
     FIELD(asked, until_width, SHARE, "stop when the speed is known to ± this share"),
-    FIELD(asked, at_least, SECONDS, "shortest steady phase, in which clocks settle"),
+    FIELD(asked, at_least, SECONDS, "shortest steady phase, so that clocks settle"),
     FIELD(asked, out, TEXT, "file to write", .value = "FILE",
           .fallback = "pilot.json, or none with --json"),
     { 0 },
@@ -47,9 +48,8 @@ static const struct field asked_fields[] = {
 static const struct field wrapped_fields[] = {
     FIELD(asked, pattern, TEXT, "regular expression whose first group is the step number",
           .value = "REGEX", .fallback = "detected"),
-    FIELD(asked, log, TEXT,
-          "log file or folder to follow; without a command: of a run that is over", .value = "FILE",
-          .fallback = "its output"),
+    FIELD(asked, log, TEXT, "log file or folder to follow; without a command, of a finished run",
+          .value = "FILE", .fallback = "the trainer's output"),
     FIELD(asked, gpus, COUNT, "number of GPUs that the trainer uses",
           .fallback = "from --from, else as observed"),
     FIELD(asked, grace, SECONDS, "wait after SIGINT before SIGTERM, and again before SIGKILL"),
@@ -99,6 +99,11 @@ static enum err read_options(struct command_line *line)
                     line->positional[0],
                     line->rest ? "a trainer after -- reads its own data"
                                : "--log without a command reads a run that is over");
+    if (asked.log && !line->rest && folder_is(asked.log))
+        return fail(ERR_USAGE,
+                    "--log %s: a folder is followed while its trainer runs, whose command line "
+                    "comes after --; of a run that is over, give the log file",
+                    asked.log);
     if (from.from && asked.plan)
         return fail(ERR_USAGE, "--from %s and --plan %s: give only one of them", from.from,
                     asked.plan);
@@ -110,7 +115,7 @@ static enum err read_options(struct command_line *line)
                     from.from, from.from);
     if (!asked.out && !line->common.json)
         asked.out = "pilot.json";
-    return OK;
+    return file_try(asked.out);
 }
 
 static enum err read_plan(struct outlook_plan *plan, struct arena *arena)
@@ -142,7 +147,7 @@ static void put_written(const struct pilot *pilot, struct arena *arena)
     const char *lacks = pilot_lacks(pilot);
     struct out out = print_out(arena);
     out_labelled(&out, "written",
-                 lacks ? text_format(arena, "%s; gpuhours plan --pilot cannot use it: it %s",
+                 lacks ? text_format(arena, "%s; gpuhours plan --pilot cannot use it yet: it %s",
                                      asked.out, lacks)
                        : text_format(arena, "%s, for gpuhours plan --pilot", asked.out));
     print_text(&out);
@@ -187,6 +192,24 @@ static enum err show(const struct pilot *pilot, const struct outlook_plan *plan,
     return write_result(pilot, plan, line);
 }
 
+// Shows what was measured. Of two failures the graver is the command's, and the other a note: a
+// trainer that failed comes before a result that was not written, and that before a rate that is
+// not steady.
+static enum err conclude(const struct pilot *pilot, const struct outlook_plan *plan,
+                         struct command_line *line, enum err verdict, const char *why)
+{
+    enum err shown = show(pilot, asked.plan ? plan : NULL, line);
+    if (!verdict)
+        return shown;
+    if (shown && verdict == ERR_ANSWER) {
+        print_note("%s", why);
+        return shown;
+    }
+    if (shown)
+        print_note("%s", error_text());
+    return fail(verdict, "%s", why);
+}
+
 // --- a trainer after -- ------------------------------------------------------
 
 static bool is_enough(struct wrapped *run)
@@ -194,8 +217,8 @@ static bool is_enough(struct wrapped *run)
     const struct steady *steady = wrapped_steady(run);
     if (wrapped_elapsed(run) >= 60 * (isnan(asked.minutes) ? MINUTES : asked.minutes))
         return true;
-    if (asked.steps)
-        return steady->ordinary_steps >= asked.steps;
+    if (asked.steps) // a trainer may report every tenth
+        return steady->ordinary_steps >= asked.steps && steady->verdict != STEADY_TOO_SHORT;
     return steady->verdict == STEADY_YES && steady->half_width <= asked.until_width &&
            steady->ordinary_seconds >= asked.at_least;
 }
@@ -251,6 +274,12 @@ static const char *last_words(const struct wrapped *run, struct arena *arena)
     return *line ? text_format(arena, "; its last line: %.200s", line) : "";
 }
 
+// A number of steps that was asked for is measured, however short they are.
+static const char *too_brief(const struct wrapped *run, struct arena *arena)
+{
+    return asked.steps ? NULL : steady_too_brief(&run->steady, asked.at_least, arena);
+}
+
 // Why there is no result, or not the whole of it; OK if nothing is wrong.
 static enum err judge(const struct wrapped *run, struct arena *arena)
 {
@@ -267,8 +296,8 @@ static enum err judge(const struct wrapped *run, struct arena *arena)
                     text_seconds(arena, run->settings.silent_seconds), steps,
                     last_words(run, arena));
     if (run->how == WRAPPED_ENDED && child->code && series->out_of_memory)
-        return fail(ERR_DEVICE_MEMORY, "the trainer ran out of GPU memory after %s and %s", steps,
-                    child_ending(child, arena));
+        return fail(ERR_DEVICE_MEMORY, "the trainer ran out of GPU memory after %s and %s%s", steps,
+                    child_ending(child, arena), last_words(run, arena));
     if (run->how == WRAPPED_ENDED && child->code)
         return fail((enum err)child->code, "the trainer %s after %s%s", child_ending(child, arena),
                     steps, last_words(run, arena));
@@ -285,6 +314,9 @@ static enum err judge(const struct wrapped *run, struct arena *arena)
                     text_seconds(arena, wrapped_elapsed(run)));
     if (run->steady.verdict != STEADY_YES)
         return fail(ERR_ANSWER, "not steady after %s: %s", steps, run->steady.reason);
+    const char *brief = too_brief(run, arena);
+    if (brief)
+        return fail(ERR_ANSWER, "not steady after %s: %s", steps, brief);
     if (series->origin == STEP_SERIES_NONE)
         return fail(ERR_USAGE,
                     "%.3g steps/s, but the trainer does not print its tokens per step; give "
@@ -307,7 +339,6 @@ static struct wrapped_settings settings_of(const struct command_line *line,
         .sample_seconds = 0.1,
         .step_tokens = asked.tokens_per_step,
         .gpus = (int)asked.gpus,
-        .rule = { .wanted = asked.until_width },
         .json = line->common.json,
         .quiet = line->common.quiet,
     };
@@ -317,9 +348,11 @@ static struct wrapped_settings settings_of(const struct command_line *line,
         settings.gpus = (int)plan->gpus;
         settings.sights = outlook_sights(plan);
         settings.steps_per_epoch = plan->steps_per_epoch;
+        settings.accumulation = plan->configuration.accumulation;
         settings.rule = outlook_rule(plan);
-        settings.rule.wanted = asked.until_width;
     }
+    settings.rule.wanted = asked.until_width;
+    settings.rule.until_narrow = true; // of a log too: what a pilot printed tells the same again
     return settings;
 }
 
@@ -330,9 +363,9 @@ static enum err measure(struct command_line *line, struct wrapped *run,
     TRY(wrapped_start(run, line->arena, &settings));
     if (!(settings.step_tokens > 0) && !line->common.quiet)
         status_line_say(&run->status,
-                        "the tokens per step are not known: unless the trainer prints its tokens, "
-                        "the result will have steps/s only, which plan --pilot cannot use; "
-                        "--tokens-per-step N, --from CONFIG or --plan plan.json gives them");
+                        "tokens per step are not known. Unless the trainer prints them, the result "
+                        "has steps/s only and plan --pilot cannot use it; give --tokens-per-step "
+                        "N, --from CONFIG or --plan plan.json");
     loop(run);
     return judge(run, line->arena);
 }
@@ -364,8 +397,16 @@ static enum err read_planned(const struct outlook_plan **out, struct command_lin
 {
     struct outlook_plan *plan = ARENA_NEW(line->arena, struct outlook_plan, 1);
     *out = asked.plan || from.from ? plan : NULL;
-    if (asked.plan)
-        return read_plan(plan, line->arena);
+    if (asked.plan) {
+        TRY(read_plan(plan, line->arena));
+        if (asked.gpus > 0 && asked.gpus != plan->gpus)
+            return fail(ERR_USAGE,
+                        "--gpus is %lld, and %s is for %lld; plan for as many as the trainer uses "
+                        "with gpuhours plan --plan %s --gpus %lld",
+                        (long long)asked.gpus, asked.plan, (long long)plan->gpus, asked.plan,
+                        (long long)asked.gpus);
+        return OK;
+    }
     if (!from.from)
         return OK;
     return pilot_from_read(plan, line,
@@ -390,12 +431,15 @@ static enum err run_wrapped(struct command_line *line)
     wrapped_pilot_fill(&pilot, line->arena, run, plan);
     pilot.as_of = data_today(line->arena);
     pilot.from = from.config;
+    const char *brief = too_brief(run, line->arena);
+    if (brief)
+        pilot.steady = false, pilot.verdict = brief;
     wrapped_end(run);
     if (plan)
         TRY(name_gpus(&pilot, line, &remarks));
     print_error(out_string(&remarks));
     if (pilot.steps > 0 && run->steady.verdict != STEADY_TOO_SHORT)
-        TRY(show(&pilot, asked.plan ? plan : NULL, line));
+        return conclude(&pilot, plan, line, verdict, why);
     return verdict ? fail(verdict, "%s", why) : OK;
 }
 
@@ -407,12 +451,15 @@ static void take_mean(struct pilot *pilot, const struct step_series *series)
     pilot->tokens_per_s = (struct pilot_rate){ step_series_mean_rate(series), NAN, NAN };
     pilot->steps = series->last_step > 0 ? (int64_t)series->last_step : 0;
     pilot->steady = false;
-    pilot->verdict = "the log has the times of too few steps: this is the mean of the whole run, "
-                     "with warm-up, evaluations and saves in it";
+    pilot->verdict = "the log has step times for too few steps, so this is the mean of the whole "
+                     "run, including warm-up, evaluations and saves";
 }
 
 static enum err judge_log(const struct pilot *pilot, const struct step_series *series)
 {
+    if (series->out_of_memory)
+        return fail(ERR_DEVICE_MEMORY, "%s: the trainer ran out of GPU memory after step %.0f",
+                    asked.log, series->last_step);
     if (pilot->tokens_per_s.mean > 0)
         return pilot->steady ? OK : fail(ERR_ANSWER, "%s: %s", asked.log, pilot->verdict);
     if (!series->count && !(series->run_seconds > 0) && !series->rate_count)
@@ -442,16 +489,19 @@ static enum err run_log(struct command_line *line)
     pilot.elapsed_seconds = series->run_seconds;
     pilot.as_of = data_today(line->arena);
     pilot.from = from.config;
+    struct out remarks = { .arena = line->arena };
+    wrapped_remark_batches(run, &remarks);
+    print_error(out_string(&remarks));
     enum err verdict = judge_log(&pilot, series);
     const char *why = text_copy(line->arena, text_of(verdict ? error_text() : ""));
     if (!line->common.quiet)
-        print_note("%s tells nothing of start-up, other processes and the GPUs that it ran on; %s",
-                   asked.log,
-                   plan && plan->configuration.gpu
-                       ? text_format(line->arena, "%s is the plan's", plan->configuration.gpu)
-                       : "set configuration.gpu in the result");
+        print_note(
+            "%s does not say how long start-up took, what else ran, or on which GPU; %s", asked.log,
+            plan && plan->configuration.gpu
+                ? text_format(line->arena, "the plan's %s is assumed", plan->configuration.gpu)
+                : "--plan names the GPU, or set configuration.gpu in the result");
     if (pilot.tokens_per_s.mean > 0)
-        TRY(show(&pilot, asked.plan ? plan : NULL, line));
+        return conclude(&pilot, plan, line, verdict, why);
     return verdict ? fail(verdict, "%s", why) : OK;
 }
 
@@ -482,7 +532,7 @@ static const char *const first[] = {
 static const struct command_example examples[] = {
     { "any trainer, until its speed is known to 2 %",
       "gpuhours pilot --tokens-per-step 65536 -- torchrun --nproc-per-node 8 train.py" },
-    { "a run that is over, from what its trainer printed",
+    { "a finished run, from what its trainer printed",
       "gpuhours pilot --plan plan.json --log train.log" },
     { "a small model on the built-in engine; first its plan",
       "gpuhours plan train.jsonl --model ./model --stack native --gpu h100 --json >small.json" },
@@ -499,10 +549,9 @@ const struct command command_pilot = {
         "[OPTION...] -- COMMAND... | --log FILE [OPTION...] | --plan FILE [OPTION...] [DATA...]",
     .about =
         "Runs a trainer until its sustained throughput is known well enough, then stops it; "
-        "warm-up and stalls are left out. Without a command after --, --log reads what a trainer "
-        "printed or wrote in a run that is over; without that, too, the built-in engine runs "
-        "the configuration of a plan. gpuhours plan --pilot replaces its assumed speed by the "
-        "result.",
+        "warm-up and stalls are left out. Without a command after --, --log reads what the trainer "
+        "of a finished run printed or wrote; without either, the built-in engine runs the "
+        "configuration of a plan. gpuhours plan --pilot replaces its assumed speed by the result.",
     .first = first,
     .examples = examples,
     .run = run,

@@ -226,7 +226,7 @@ const struct command command_plan = {
         "Forecasts a fine-tuning run: whether it fits into GPU memory, its throughput, wall "
         "time, GPU hours and cost as a median and an 80 % range, and which configuration would "
         "be cheaper or faster. DATA are files or folders of training data (JSON, JSON Lines, "
-        "CSV, text, Parquet), or the word example; --profile or --tokens replace them.",
+        "CSV, text, Parquet), or the word example; without it, give --profile or --tokens.",
     .first = first,
     .examples = examples,
     .run = run,

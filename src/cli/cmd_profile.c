@@ -30,6 +30,12 @@ static const struct field output_fields[] = {
     { 0 },
 };
 
+// Whether standard output gets the profile in words; else it gets the document.
+static bool prints_words(const struct command_line *line)
+{
+    return !line->common.json && (!request.out || strcmp(request.out, "-") != 0);
+}
+
 // Settings that are not given, of data that is counted; merged profiles have their own.
 static struct profile_settings complete(struct profile_settings given)
 {
@@ -154,6 +160,7 @@ static enum err count(struct profile *out, struct command_line *line)
     data.trainer = settings.trainer;
     TRY(data_vision(&data.vision, line, data.model));
     TRY(dataset_open(&dataset, line->arena, &data));
+    dataset.warns_later = prints_words(line) && !shard.is_part;
     if (work.units)
         TRY(count_units(out, &lengths, &dataset, line));
     else
@@ -164,6 +171,11 @@ static enum err count(struct profile *out, struct command_line *line)
     return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);
 }
 
+static const char *written(const struct command_line *line)
+{
+    return request.out ? request.out : line->common.json ? NULL : "profile.json";
+}
+
 static enum err write_profile(struct profile *profile, struct command_line *line)
 {
     struct out document = { .arena = line->arena }, text = print_out(line->arena);
@@ -172,12 +184,12 @@ static enum err write_profile(struct profile *profile, struct command_line *line
     out_char(&document, '\n');
     if (line->common.json) {
         print_data(out_view(&document));
-    } else if (!request.out || strcmp(request.out, "-")) {
+    } else if (prints_words(line)) {
         profile_print(profile, line->arena, &text);
         print_text(&text);
     }
     ledger_entry_document(line, out_view(&document));
-    const char *path = request.out ? request.out : line->common.json ? NULL : "profile.json";
+    const char *path = written(line);
     if (!path || (line->common.json && !strcmp(path, "-")))
         return OK;
     TRY(file_write(path, out_view(&document)));
@@ -205,6 +217,8 @@ static enum err run(struct command_line *line)
                     work.units);
     if (request.merge && request.lengths && !of_units)
         return fail(ERR_USAGE, "--lengths needs the data; profiles that are merged have no order");
+    TRY(shard.is_part ? OK : file_try(written(line)));
+    TRY(shard.is_part ? OK : file_try(request.lengths));
     struct profile profile = { 0 };
     TRY(of_units        ? merge_units(&profile, line)
         : request.merge ? merge(&profile, line)

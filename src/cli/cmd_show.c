@@ -429,8 +429,8 @@ static enum err show_stacks(struct show *show)
     }
     columns_write(&columns, &show->out);
     put_note(show, "loss: bytes alive per logit; launch: µs of host time per operation; of its "
-                   "roofline: median and 80 % range; runs: measured runs that the share is fitted "
-                   "on, else it is that of the stack's family.");
+                   "roofline: speed as a share of the roofline's, median; runs: measured runs that "
+                   "it is fitted on (where there are none, it is that of the stack's family).");
     return OK;
 }
 
@@ -521,7 +521,7 @@ static enum err run(struct command_line *line)
     show.out = print_out(line->arena);
     show.json.out = &show.out;
     if (import.import && views[view] != show_offers)
-        return fail(ERR_USAGE, "--import reads offers; wanted is gpuhours show offers --import %s",
+        return fail(ERR_USAGE, "--import reads prices; use gpuhours show offers --import %s",
                     import.import);
     if (import.import)
         return import_offers(&show);

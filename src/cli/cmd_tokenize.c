@@ -3,9 +3,11 @@
 
 #include "cli/command.h"
 #include "base/json.h"
+#include "base/lines.h"
 #include "base/unicode.h"
 #include "cli/terminal/print.h"
 #include "core/tokenizer/tokenizer.h"
+#include "host/archive.h"
 #include "host/file.h"
 #include "host/hub.h"
 
@@ -47,14 +49,14 @@ static void print_ids(const struct tokens *tokens)
 
 // Lines are counted together, which is faster.
 static void print_counts(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
-                         struct arena *arena, struct text text, int flags)
+                         struct arena *arena, struct lines lines, int flags)
 {
     int64_t counts[256];
     size_t count = 0;
-    for (struct text line; text_next(&text, '\n', &line);) {
+    for (struct text line; lines_next(&lines, &line);) {
         tokenizer_count_later(tokenizer, cache, unicode_repair(arena, line), flags,
                               &counts[count++]);
-        if (count < sizeof counts / sizeof *counts && text.at)
+        if (count < sizeof counts / sizeof *counts && lines.at < lines.end)
             continue;
         tokenizer_count_waiting(tokenizer, cache);
         for (size_t i = 0; i < count; i++)
@@ -73,7 +75,7 @@ static void write_ids(struct json_writer *w, struct arena *arena, const struct t
 }
 
 static void print_document(const struct tokenizer *tokenizer, struct tokenizer_cache *cache,
-                           struct arena *arena, struct text text, int flags)
+                           struct arena *arena, struct lines lines, int flags)
 {
     struct out document = { .arena = arena };
     struct json_writer w = { .out = &document };
@@ -83,7 +85,7 @@ static void print_document(const struct tokenizer *tokenizer, struct tokenizer_c
     json_put_count(&w, "version", 1);
     json_put_string(&w, "tokenizer", wanted.tokenizer);
     json_open(&w, "lines", '[');
-    for (struct text line; text_next(&text, '\n', &line);) {
+    for (struct text line; lines_next(&lines, &line);) {
         struct arena scratch = { 0 };
         struct tokens tokens = { .arena = &scratch };
         line = unicode_repair(&scratch, line);
@@ -112,13 +114,13 @@ static void print_lines(const struct tokenizer *tokenizer, struct arena *arena, 
     struct tokens tokens = { .arena = arena };
     struct text line;
     int flags = wanted.special ? TOKENIZER_SPECIAL : 0;
-    if (text.size && text.at[text.size - 1] == '\n')
-        text.size--;
+    text = text_after_mark(text);
+    struct lines lines = { { .format = LINES_TEXT }, text.at, text.at + text.size, 1, 0 };
     if (json)
-        print_document(tokenizer, cache, arena, text, flags);
+        print_document(tokenizer, cache, arena, lines, flags);
     else if (wanted.count)
-        print_counts(tokenizer, cache, arena, text, flags);
-    while (!json && !wanted.count && text_next(&text, '\n', &line)) {
+        print_counts(tokenizer, cache, arena, lines, flags);
+    while (!json && !wanted.count && lines_next(&lines, &line)) {
         tokens.count = 0;
         tokenizer_encode(tokenizer, cache, unicode_repair(arena, line), flags, &tokens);
         print_ids(&tokens);
@@ -135,7 +137,8 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "tokenize reads one file, but %d are given", line->positional_count);
     const char *path;
     struct tokenizer *tokenizer;
-    struct file file, input;
+    struct file file;
+    struct text input;
     if (!strcmp(wanted.tokenizer, "built-in")) {
         TRY(tokenizer_builtin(&tokenizer, line->arena));
     } else {
@@ -145,9 +148,8 @@ static enum err run(struct command_line *line)
         file_close(&file);
         TRY(err);
     }
-    TRY(file_open(&input, line->positional_count ? line->positional[0] : "-"));
-    print_lines(tokenizer, line->arena, input.text, line->common.json);
-    file_close(&input);
+    TRY(archive_read_all(&input, line->arena, line->positional_count ? line->positional[0] : "-"));
+    print_lines(tokenizer, line->arena, input, line->common.json);
     return OK;
 }
 
@@ -164,9 +166,9 @@ const struct command command_tokenize = {
     .summary = "print the token ids of each line of a file",
     .usage = "--tokenizer FILE [OPTION...] [FILE]",
     .about =
-        "Encodes each line of FILE, or of standard input, and prints one JSON array of token ids "
-        "per line; --json puts all lines into one document. Reads tokenizer.json, SentencePiece "
-        "and tiktoken files.",
+        "Encodes each line of FILE, compressed or not, or of standard input, and prints one JSON "
+        "array of token ids per line; --json puts all lines into one document. Reads "
+        "tokenizer.json, SentencePiece and tiktoken files.",
     .first = first,
     .examples = examples,
     .run = run,

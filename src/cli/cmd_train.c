@@ -7,6 +7,7 @@
 #include "cli/data.h"
 #include "cli/engine/engine_model.h"
 #include "cli/engine/train_data.h"
+#include "cli/engine/train_out.h"
 #include "cli/engine_run.h"
 #include "cli/ledger_entry.h"
 #include "cli/ranks.h"
@@ -58,13 +59,13 @@ static const struct field request_fields[] = {
           .value = "DIR", .fallback = "required"),
     FIELD(request, adapter, TEXT, "folder of an adapter to continue training", .value = "DIR",
           .fallback = "new adapters"),
-    FIELD(request, random_weights, FLAG, "train a model without weights from scratch, for a test"),
+    FIELD(request, random_weights, FLAG, "start from random weights (for tests)"),
     FIELD_OF(request, objective, objectives,
              "sft, or dpo on chosen and rejected answers (LoRA, QLoRA)", .value = "NAME"),
-    FIELD(request, beta, NUMBER, "DPO: how strongly answers are held to those of the reference"),
+    FIELD(request, beta, NUMBER, "DPO: how strongly the policy is kept near the reference"),
     FIELD(request, context, COUNT, "context window: longest row or answer, in tokens",
           .value = "TOKENS"),
-    FIELD(request, micro_batch, COUNT, "rows per forward pass; of pairs, rows of two contexts",
+    FIELD(request, micro_batch, COUNT, "rows per forward pass; with DPO a row is two contexts long",
           .fallback = "what fits on a GPU, 1 on a CPU"),
     FIELD(request, ranks, COUNT, "processes to start on this host, one per GPU",
           .fallback = "1, or those of torchrun, srun or mpirun"),
@@ -75,19 +76,20 @@ static const struct field request_fields[] = {
     FIELD_OF(request, states, states, "data type of gradients and states (bf16: full only)",
              .value = "DTYPE"),
     FIELD_OF(request, optimizer, optimizers, "optimizer", .value = "NAME"),
-    FIELD_OF(request, recompute, recompute_names, "least activation checkpointing",
+    FIELD_OF(request, recompute, recompute_names,
+             "lightest activation checkpointing (plan: norms selective, block full)",
              .value = "MODE"),
     FIELD(request, offload, COUNT, "layers whose activations wait in host memory",
           .value = "LAYERS"),
     FIELD(request, nondeterministic, FLAG,
-          "faster attention in long rows, but not the same bits twice (GPU)"),
+          "faster attention in long rows, not reproducible to the bit (GPU)"),
     FIELD_OF(request, tune, tunings,
-             "time products before the first step, or spread over the first ones", .value = "WHEN"),
+             "when to tune products: before the first step or between the first", .value = "WHEN"),
     FIELD(request, memory_limit, BYTES,
-          "memory to stay below: recompute, fewer rows, fsdp, then NF4 weights",
+          "memory to stay below, by recomputing, fewer rows, fsdp, then NF4",
           .fallback = "all of the device"),
     FIELD_OF(request, parallel, layouts,
-             "what ranks share: ddp nothing, zero1 states, fsdp base and moments",
+             "sharded over ranks: ddp nothing, zero1 states, fsdp base and moments",
              .value = "LAYOUT", .fallback = "zero1 for full, ddp or what fits for LoRA"),
     { 0 },
 };
@@ -99,7 +101,7 @@ static const struct field method_fields[] = {
     FIELD(recipe, alpha, NUMBER, "LoRA alpha, the scale of the adapters",
           .fallback = "twice the rank"),
     FIELD(recipe, rslora, FLAG, "scale the adapters by alpha / √rank instead of alpha / rank"),
-    FIELD(recipe, dora, FLAG, "train a magnitude for each output beside its adapter (DoRA)"),
+    FIELD(recipe, dora, FLAG, "DoRA: also train a magnitude per output"),
     FIELD(recipe, targets, TEXT, "adapted layers: all-linear, attention, mlp, or a list like q,v",
           .value = "LAYERS"),
     FIELD(recipe, trains_embeddings, FLAG, "train embeddings and head next to the adapters"),
@@ -164,6 +166,34 @@ static enum err open_model(struct job *job)
     return copies ? weights_check_config(job->model.folder, job->arena) : OK;
 }
 
+// A run that goes on from an adapter of supervised tuning usually means to be held to it.
+static void note_reference(const struct job *job)
+{
+    if (request.adapter && request.objective == TRAIN_DPO && !job->group.rank)
+        print_note("--adapter with --objective dpo: answers are held to the model without %s; to "
+                   "hold them to that adapter, merge it first: gpuhours merge --model %s "
+                   "--adapter %s --out DIR, then train with --model DIR",
+                   request.adapter, data.model, request.adapter);
+}
+
+// What the context costs: it is no progress, so that --quiet does not silence it.
+static void note_context(const struct job *job)
+{
+    const struct packing_loss *loss = &job->loader.loss;
+    const struct model *model = &job->model.decoder.model;
+    double longest = fmin(loss->longest, (double)request.context);
+    double most = model->max_positions > 0 ? (double)model->max_positions : INFINITY;
+    const char *remedy = loss->longest <= most
+                             ? text_format(job->arena, "--context %.0f keeps all", loss->longest)
+                             : "split long rows into several";
+    if (loss->lost > 0)
+        print_note("%s; %s", packing_loss_text(loss, job->arena, (double)request.context), remedy);
+    if (longest > most)
+        print_note("rows of up to %.0f tokens exceed the %lld positions of %s; use RoPE scaling or "
+                   "a shorter --context",
+                   longest, (long long)model->max_positions, data.model);
+}
+
 static enum err read_data(struct job *job, struct command_line *line)
 {
     if (request.data)
@@ -190,7 +220,10 @@ static enum err read_data(struct job *job, struct command_line *line)
     TRY(train_data_read(&files, &job->loader, job->arena, &job->group));
     job->progress.read_bytes = files.read_bytes;
     job->progress.most_bytes = files.most_bytes;
-    return loader_start(&job->loader);
+    TRY(loader_start(&job->loader));
+    if (!job->group.rank)
+        note_context(job);
+    return OK;
 }
 
 // --- the run -----------------------------------------------------------------
@@ -381,23 +414,6 @@ static const char *fingerprint(const struct job *job)
     return out_string(&out);
 }
 
-// Only one run at a time writes to a folder. The lock is released when the process ends.
-static enum err lock_folder(struct job *job)
-{
-    if (mkdir(request.out, 0777) && errno != EEXIST)
-        return fail(ERR_INPUT, "%s: cannot be created: %s", request.out, strerror(errno));
-    if (job->group.rank)
-        return OK;
-    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    const char *path = text_format(job->arena, "%s/.lock", request.out);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
-    if (fcntl(fd, F_SETLK, &whole))
-        return fail(ERR_INPUT, "%s: another run is writing there; give another --out", request.out);
-    return OK; // the file stays open
-}
-
 static enum err save_result(struct job *job)
 {
     if (job->group.rank)
@@ -486,7 +502,7 @@ static enum err train(struct job *job)
                                    .report = train_progress_report,
                                    .stop = &stop_asked };
     TRY(training_plan(training));
-    TRY(lock_folder(job));
+    TRY(train_out_lock(job->arena, request.out, !job->group.rank));
     TRY(training_resume(training, job->arena));
     if (training->note)
         print_note("%s", training->note);
@@ -494,10 +510,12 @@ static enum err train(struct job *job)
     enum err err = training_run(training);
     train_progress_end(&job->progress);
     TRY(err);
-    if (training->is_stopped)
+    if (training->is_stopped) {
+        train_progress_result(&job->progress, training);
         return fail(ERR_ANSWER,
                     "stopped at step %lld of %lld and saved; run the same command to continue",
                     (long long)training->state.step, (long long)training->steps);
+    }
     TRY(save_result(job));
     train_progress_result(&job->progress, training);
     // Plans of supervised tuning learn from the ledger, whose entries have no objective.
@@ -515,6 +533,9 @@ static enum err run_job(struct job *job, struct command_line *line)
 {
     double began = clock_seconds();
     TRY(open_model(job));
+    TRY(train_out_check(request.out, recipe.method == RECIPE_FULL ? job->model.folder : NULL,
+                        request.adapter));
+    note_reference(job);
     TRY(open_device(job));
     job->progress = train_progress_start(job->line, &job->device, job->group.rank);
     TRY(fit(job));
@@ -535,6 +556,7 @@ static enum err run(struct command_line *line)
                                "65536");
     if (!(request.beta > 0))
         return fail(ERR_USAGE, "--beta is %g; it must be above 0", request.beta);
+    TRY(training_check(&settings));
     TRY(check_layout());
     struct job job = { .arena = line->arena, .line = line };
     bool is_over;
@@ -563,7 +585,7 @@ static const struct command_example examples[] = {
     { "two epochs, a tenth of the examples held out, a checkpoint every 50 steps",
       "gpuhours train --model ./model --data train.jsonl --epochs 2 --held-out 0.1 --save-every 50 "
       "--out tuned" },
-    { "DPO on chosen and rejected answers, held to the model without its adapters",
+    { "DPO on chosen and rejected answers; the reference is the model without adapters",
       "gpuhours train --model ./model --data pairs.jsonl --objective dpo --rate 5e-6 --out dpo" },
     { 0 },
 };

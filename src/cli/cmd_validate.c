@@ -5,7 +5,7 @@
 #include "base/embedded.h"
 #include "cli/data.h"
 #include "cli/terminal/print.h"
-#include "cli/validate_outcomes.h"
+#include "core/measured/validate_outcomes.h"
 #include "core/measured/rl_run.h"
 #include "host/file.h"
 
@@ -226,8 +226,10 @@ static void add_summary(struct columns *columns, const struct job *job, const ch
 
 static void put_summary(const struct job *job, struct out *out)
 {
-    static const char *const titles[] = { "",       "speed",  "median", "P90", "inside", "bias",
-                                          "memory", "median", "inside", "off", NULL };
+    static const char *const titles[] = { "",       "speed",  "median",
+                                          "P90",    "inside", "bias",
+                                          "memory", "median", "inside (memory)",
+                                          "off",    NULL };
     static const char *const blank[] = { "", "", "", "", "", "", "", "", "", "", NULL };
     struct columns columns = {
         .arena = job->arena, .align = "Lrrrrrrrrl", .spare = "0002000314", .indent = 2
@@ -293,7 +295,7 @@ static void put_reasons(const struct job *job, struct out *out)
         out_put(out, "  ");
         out_wrapped(
             out, 4, 2,
-            text_format(job->arena, "not usable: %s%s: %s", job->rows[i].run->id, others, reason));
+            text_format(job->arena, "not used: %s%s (%s)", job->rows[i].run->id, others, reason));
     }
 }
 
@@ -314,11 +316,12 @@ static void put_text(const struct job *job, bool rows, struct out *out)
     out_char(out, '\n');
     put_summary(job, out);
     out_char(out, '\n');
-    out_wrapped(out, 0, 0,
-                "Errors are factors: 1.08 is 8 % off. median and P90: of the runs' errors. "
-                "inside: runs within the forecast's 80 % range. bias: measured over forecast, the "
-                "median. speed and memory: how many runs. off: of 15 runs or more fewer than 65 % "
-                "are inside, or the bias is beyond 1.15.");
+    out_wrapped(
+        out, 0, 0,
+        "Errors are factors: 1.08 is 8 % off. speed, memory: number of runs compared. "
+        "median, P90: error. inside: share of runs within the forecast's 80 % range. bias: "
+        "median of measured over forecast. off: marks groups of at least 15 runs with fewer "
+        "than 65 % inside or a bias beyond 1.15.");
     validate_put_fit(job->rows, job->run_count, out);
     validate_put_series(job->rows, job->run_count, rows, out);
 }

@@ -24,7 +24,8 @@ static const struct field asked_fields[] = {
           .fallback = "required"),
     FIELD(asked, pilot, TEXT, "pilot.json: the speed until the run's own is known", .value = "FILE",
           .fallback = ""),
-    FIELD(asked, price, USD, "price per GPU hour", .fallback = "that of the plan"),
+    FIELD(asked, price, PRICE, "price per GPU hour, e.g. 2.49 or 2.49/gpu-h",
+          .fallback = "that of the plan"),
     FIELD(asked, tokens_per_step, NUMBER, "tokens per step, over all GPUs", .value = "TOKENS",
           .fallback = "from the trainer, else the plan"),
     FIELD(asked, pattern, TEXT, "regular expression whose first group is the step number",
@@ -87,6 +88,7 @@ static enum err read_options(struct watch *watch)
     if (line->positional_count)
         return fail(ERR_USAGE, "%s: is not an option; the trainer's command line goes after --",
                     line->positional[0]);
+    TRY(file_try(asked.out)); // not at the end of a run of days
     TRY(file_read(&text, line->arena, asked.plan));
     TRY(outlook_plan_read(&watch->plan, line->arena, text, asked.plan));
     return asked.pilot ? read_pilot(watch) : OK;
@@ -316,6 +318,7 @@ static enum err run(struct command_line *line)
         .gpus = (int)watch->plan.gpus,
         .sights = outlook_sights(&watch->plan),
         .steps_per_epoch = watch->plan.steps_per_epoch,
+        .accumulation = watch->plan.configuration.accumulation,
         .rule = outlook_rule(&watch->plan),
         .json = line->common.json,
         .quiet = line->common.quiet,

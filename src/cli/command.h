@@ -59,7 +59,7 @@ struct command_example {
 struct command {
     const char *name, *summary; // the summary is one line that begins with a verb
     const char *usage;          // what follows the name: "[DATA...] --model MODEL"
-    const char *about;          // a paragraph for the manual page
+    const char *about;          // a paragraph for the help and the manual page
     const char *const *first;   // names of the most used options, in this order, ended by NULL
     const char *const *words;   // that the first positional argument may be; NULL: anything
     const struct command_example *examples; // ended by { 0 }

@@ -20,6 +20,15 @@ static const char *layout_of(const struct engine_run *run, struct arena *arena)
                                     ranks);
 }
 
+static enum recompute highest_level(const struct transformer *t)
+{
+    enum recompute level = RECOMPUTE_NONE;
+    for (int64_t i = 0; i < t->decoder->model.layers; i++)
+        if (t->layers[i].level > level)
+            level = t->layers[i].level;
+    return level;
+}
+
 static struct recipe recipe_of(const struct engine_run *run)
 {
     static const int kinds[] = { [RECOMPUTE_NONE] = RECIPE_KEEP_ALL,
@@ -27,16 +36,22 @@ static struct recipe recipe_of(const struct engine_run *run)
                                  [RECOMPUTE_GATE] = RECIPE_GATE,
                                  [RECOMPUTE_PROJECTIONS] = RECIPE_PROJECTIONS,
                                  [RECOMPUTE_BLOCK] = RECIPE_RECOMPUTE };
-    const struct transformer *t = run->transformer;
     struct recipe recipe = run->arrangement->recipe;
-    enum recompute level = RECOMPUTE_NONE;
-    for (int64_t i = 0; i < t->decoder->model.layers; i++)
-        if (t->layers[i].level > level)
-            level = t->layers[i].level;
-    recipe.checkpointing = kinds[level];
+    recipe.checkpointing = kinds[highest_level(run->transformer)];
     if (run->arrangement->setup.fp8)
         recipe.precision = RECIPE_FP8;
     return recipe;
+}
+
+// Of the layers, those that recompute less than the recipe has.
+static double lighter_share(const struct engine_run *run)
+{
+    const struct transformer *t = run->transformer;
+    enum recompute highest = highest_level(t);
+    int64_t layers = t->decoder->model.layers, lighter = 0;
+    for (int64_t i = 0; i < layers; i++)
+        lighter += t->layers[i].level < highest;
+    return (double)lighter / (double)layers;
 }
 
 enum err engine_run_describe(struct pilot_configuration *out, const struct engine_run *run,
@@ -54,6 +69,7 @@ enum err engine_run_describe(struct pilot_configuration *out, const struct engin
     out->micro_batch_tokens = run->batch.tokens;
     out->attended_tokens = run->batch.squares / run->batch.tokens;
     out->recipe = recipe_of(run);
+    out->lighter_share = lighter_share(run);
     out->gpu = "cpu";
     if (!device_is_gpu(run->device))
         return OK;
@@ -72,6 +88,7 @@ enum err engine_run_roofline(double *out, const struct pilot_configuration *c,
     struct plan_data data;
     struct setup setup = { .model = &run->transformer->decoder->model,
                            .recipe = c->recipe,
+                           .lighter_share = c->lighter_share,
                            .batch = run->batch,
                            .accumulation = c->accumulation };
     struct estimate estimate;

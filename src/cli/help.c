@@ -137,6 +137,10 @@ void help_command(struct out *out, const struct command *command)
     out_wrapped(out, 2, 11 + (int)strlen(command->name), command->summary);
     out_put(out, "\nUsage: gpuhours %s ", command->name);
     out_wrapped(out, 9, 17 + (int)strlen(command->name), command->usage);
+    if (command->about) {
+        out_char(out, '\n');
+        out_wrapped(out, 0, 0, command->about);
+    }
     help_options(command, out->arena, &(struct help_shown){ &page, put_title, put_option });
     out_put(out, "\nExamples:\n");
     for (const struct command_example *e = command->examples; e && e->line; e++) {
@@ -145,8 +149,10 @@ void help_command(struct out *out, const struct command *command)
         out_put(out, "  %s\n", e->line);
     }
     out_char(out, '\n');
-    out_wrapped(out, 2, 0,
-                "Exit status: 0 done, 1 the answer is no, others: gpuhours help exit-codes");
+    out_wrapped(
+        out, 2, 0,
+        "Exit status: 0 done, 1 the answer is no (e.g. does not fit), others: gpuhours help "
+        "exit-codes");
 }
 
 // --- the guide ---------------------------------------------------------------
@@ -160,8 +166,9 @@ void help_guide(struct out *out)
     out_char(out, '\n');
     out_wrapped(
         out, 0, 0,
-        "gpuhours help COMMAND lists the options of a command, with examples; help exit-codes "
-        "and help environment list what their names say; --version shows the version.");
+        "gpuhours help COMMAND explains a command and its options, with examples. gpuhours help "
+        "exit-codes and gpuhours help environment list the exit codes and the environment "
+        "variables. --version shows the version.");
 }
 
 void help_version(struct out *out)

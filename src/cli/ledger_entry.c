@@ -94,6 +94,24 @@ static enum err find_plan(const struct history_entry **out, struct ledger *ledge
     return OK;
 }
 
+// The same plan under two names is two entries: each name goes on to stand for its own.
+static enum err keep_names_apart(struct ledger *ledger, struct arena *arena,
+                                 struct history_entry *entry)
+{
+    struct ledger_filter same[] = { { "uid", "=", entry->uid }, { 0 } };
+    const struct history_entry *stored;
+    void *rows;
+    size_t count;
+    if (entry->kind != HISTORY_PLAN || !entry->name)
+        return OK;
+    TRY(ledger_find(ledger, arena, history_fields, sizeof(struct history_entry), same, 1, &rows,
+                    &count));
+    stored = rows;
+    if (count && stored->name && strcmp(stored->name, entry->name))
+        history_seal_named(entry, arena);
+    return OK;
+}
+
 enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line,
                           struct history_entry *entry, const struct history_entry *plan)
 {
@@ -115,6 +133,7 @@ enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line
         TRY(plausible_entry(&catalog, line->arena, entry, history_kinds[entry->kind]));
     }
     history_seal(entry, line->arena);
+    TRY(keep_names_apart(ledger, line->arena, entry));
     return ledger_add(ledger, history_fields, entry);
 }
 

@@ -56,6 +56,7 @@ struct job {
     const char *model_name;             // as given to plan, or --model
     double mean_length, labelled_share; // of the plan's micro-batches
     bool pairs;                         // the plan is of DPO, see cmd_pilot.c
+    bool chooses_levels;                // of recomputation, by layer, as training does
     struct engine_model model;
     struct device device;
     struct recipe recipe;
@@ -93,6 +94,7 @@ static enum err read_plan(struct job *job)
     const struct json *workload = json_get(&tree, "workload");
     const struct json *batch = workload ? json_get(workload, "batch") : NULL;
     double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
+    job->chooses_levels = json_get(json_get(&tree, "memory"), "filled");
     job->mean_length = batch ? json_get_number(batch, "squares", NAN) / tokens : NAN;
     job->labelled_share = batch ? json_get_number(batch, "labelled", tokens) / tokens : NAN;
     struct text reference = json_get_text(json_get(&tree, "configuration"), "reference");
@@ -152,7 +154,7 @@ static enum err find_recipe(struct job *job, struct transformer_setup *setup)
         .decoder = &job->model.decoder,
         .recipe = recipe,
         .compute = recipe->precision == RECIPE_FP32 ? DTYPE_F32 : DTYPE_BF16,
-        .level = levels[recipe->checkpointing],
+        .level = job->chooses_levels ? RECOMPUTE_NONE : levels[recipe->checkpointing],
         .fp8 = fp8,
         .any_order = recipe->nondeterministic,
         .beta = job->pairs ? 0.1 : 0, // of any size: the operations are the same
@@ -310,7 +312,7 @@ static void look(struct job *job)
 {
     struct arena scratch = { 0 };
     steady_measure(&job->steady, &scratch, job->steps.steps, job->steps.step_count,
-                   &(struct steady_rule){ .wanted = job->request->wanted });
+                   &(struct steady_rule){ .wanted = job->request->wanted, .until_narrow = true });
     if (job->steady.reason)
         job->steady.reason = text_copy(job->arena, text_of(job->steady.reason));
     arena_release(&scratch);
@@ -416,6 +418,10 @@ static void fill_rate(struct pilot *out, const struct job *job)
     out->steps = steady->ordinary_steps;
     out->steady = steady->verdict == STEADY_YES;
     out->verdict = steady->reason;
+    const char *brief =
+        job->request->steps ? NULL : steady_too_brief(steady, job->request->at_least, job->arena);
+    if (brief)
+        out->steady = false, out->verdict = brief;
     size_t first = (size_t)steady->warmup_steps, count = 0;
     double *seconds = ARENA_NEW(job->arena, double, steps->step_count + 1);
     struct pilot_composition sum = { 0 };
@@ -437,7 +443,10 @@ static void fill_rate(struct pilot *out, const struct job *job)
     out->step_seconds.p90 = stats_quantile(seconds, count, 0.9);
     out->step_seconds.p99 = stats_quantile(seconds, count, 0.99);
     out->step_seconds.max = seconds[count - 1];
+    struct steady_recurring recurring = steady_recurring(steady);
     out->stalls.other_seconds = steady->slow[STEADY_STALL].extra_seconds;
+    out->stalls.recurring_share = recurring.share;
+    out->stalls.recurring_error = recurring.error;
 }
 
 static void fill_gpu(struct pilot *out, const struct job *job)

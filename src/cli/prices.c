@@ -17,25 +17,6 @@ static bool is_packed(struct text bytes)
            (!memcmp(bytes.at, "\x1f\x8b", 2) || !memcmp(bytes.at, "\x28\xb5\x2f\xfd", 4));
 }
 
-static enum err unpack(struct text *out, struct arena *arena, const char *path)
-{
-    struct archive in;
-    size_t room = 1 << 20, size = 0, got = 0;
-    char *bytes = arena_alloc(arena, room);
-    TRY(archive_open(&in, path, 0));
-    enum err err;
-    while (!(err = archive_read(&in, bytes + size, room - size, &got)) && got) {
-        size += got;
-        if (size == room) {
-            bytes = arena_grow(arena, bytes, room, 2 * room);
-            room *= 2;
-        }
-    }
-    archive_close(&in);
-    *out = (struct text){ bytes, size };
-    return err;
-}
-
 // "prices/aws.csv.gz" is the catalog of aws: the name without the packing.
 static const char *name_inside(struct arena *arena, const char *path)
 {
@@ -86,7 +67,7 @@ enum err prices_read(struct offers *out, struct offers_report *report, struct ar
     inside.name = name_inside(arena, path);
     enum err err = OK;
     if (is_packed(file.text) && strcmp(path, "-"))
-        err = unpack(&inside.text, arena, path);
+        err = archive_read_all(&inside.text, arena, path);
     if (!err)
         err = zip_is(file.text) ? read_zip(out, report, arena, source, file.text, path)
                                 : offers_read(out, report, arena, &inside);

@@ -73,7 +73,8 @@ static enum err read_log(struct told *out, struct arena *arena, const struct run
                     "%s: has no steps with times; give --pattern to match its lines, or the result "
                     "with --wall-hours and --tokens-per-second",
                     actual->log);
-    steady_measure(&out->steady, arena, series->steps, series->count, &(struct steady_rule){ 0 });
+    steady_measure(&out->steady, arena, series->steps, series->count,
+                   &(struct steady_rule){ .clock_seconds = step_series_clock(series) });
     out->is_log = true;
     bool at_end = series->ended || series->last_step >= series->total;
     out->finished = !isnan(series->run_seconds) || (series->count && at_end);
@@ -125,11 +126,25 @@ static enum err check(const struct runs_actual *a)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         any = any || !isnan(rows[i].value);
         if (rows[i].value <= 0 || rows[i].value > 1e15)
-            return fail(ERR_USAGE, "--%s is %g, must be above 0", rows[i].option, rows[i].value);
+            return fail(ERR_USAGE, "--%s is %g, must be above 0 and at most 1e15", rows[i].option,
+                        rows[i].value);
     }
     return any ? OK
                : fail(ERR_USAGE, "actual needs a result: --gpu-hours, --wall-hours, "
                                  "--tokens-per-second or --log");
+}
+
+// Rounded numbers may differ by a quarter; a run of another number of GPUs is not of this plan.
+static enum err check_gpus(const struct runs_actual *a, const struct history_entry *plan)
+{
+    double gpus = a->gpu_hours / a->wall_hours;
+    if (!(plan->gpus > 0) || !(gpus > 1.25 * (double)plan->gpus))
+        return OK;
+    return fail(
+        ERR_USAGE,
+        "--gpu-hours %g in --wall-hours %g are those of %.3g GPUs, and the plan is of %lld; "
+        "give one of the two, or the plan of that run",
+        a->gpu_hours, a->wall_hours, gpus, (long long)plan->gpus);
 }
 
 static void write_told(struct json_writer *w, const struct told *told)
@@ -150,6 +165,7 @@ enum err runs_actual_document(struct out *out, struct arena *arena,
     struct runs_actual a = *actual;
     struct told *told = ARENA_NEW(arena, struct told, 1);
     TRY(check(&a));
+    TRY(check_gpus(&a, plan));
     if (a.log)
         TRY(read_log(told, arena, &a, plan));
     complete(&a, told, plan);

@@ -27,19 +27,119 @@ struct train_progress train_progress_start(const struct command_line *line, stru
     return progress;
 }
 
+// --- lines of JSON -----------------------------------------------------------
+
+struct json_line {
+    struct arena arena;
+    struct out out;
+    struct json_writer w;
+};
+
+// kind: of the first and the last line; NULL: of a step.
+static void open_line(struct json_line *line, const char *kind)
+{
+    *line = (struct json_line){ 0 };
+    line->out = print_out(&line->arena);
+    line->w = (struct json_writer){ .out = &line->out, .compact = true };
+    json_open(&line->w, NULL, '{');
+    if (!kind)
+        return;
+    json_put_string(&line->w, "kind", kind);
+    json_put_count(&line->w, "version", 1);
+}
+
+static void close_line(struct json_line *line)
+{
+    json_close(&line->w, '}');
+    out_char(&line->out, '\n');
+    print_data(out_view(&line->out));
+    print_flush();
+    arena_release(&line->arena);
+}
+
+static int64_t trained_weights(const struct transformer *t)
+{
+    int64_t trained = 0;
+    for (size_t i = 0; i < t->parameter_count; i++)
+        trained += t->parameters[i].gradient.at ? tensor_count(t->parameters[i].value) : 0;
+    return trained;
+}
+
+static int64_t memory_bytes(const struct transformer *t)
+{
+    return blocks_total(&t->blocks) + t->device->overhead_bytes;
+}
+
+static void write_plan(const struct training *training)
+{
+    const struct transformer *t = training->transformer;
+    const struct loader *loader = training->loader;
+    struct json_line line;
+    open_line(&line, "train");
+    json_put_string(&line.w, "method", recipe_methods[t->setup.recipe->method]);
+    json_put_string(&line.w, "device", t->device->name);
+    json_put_string(&line.w, "precision", dtype_names[t->setup.compute]);
+    json_put_count(&line.w, "weights", model_parameters(&t->decoder->model));
+    json_put_count(&line.w, "trained_weights", trained_weights(t));
+    json_put_count(&line.w, "examples", (int64_t)loader->train.lengths.count);
+    json_put_count(&line.w, "held_out_examples", (int64_t)loader->held_out.lengths.count);
+    json_put_count(&line.w, "tokens", loader->train.packing.sums.useful_tokens);
+    json_put_count(&line.w, "labelled_tokens", loader_labelled(loader, 0, training->epoch_batches));
+    json_put_number(&line.w, "cut_examples", loader->loss.cut);
+    json_put_number(&line.w, "lost_tokens", loader->loss.lost);
+    json_put_count(&line.w, "steps", training->steps);
+    json_put_count(&line.w, "steps_before", training->state.step);
+    json_put_count(&line.w, "bytes", memory_bytes(t));
+    close_line(&line);
+}
+
+static void write_step(const struct training_report *r)
+{
+    struct json_line line;
+    open_line(&line, NULL);
+    json_put_count(&line.w, "step", r->step);
+    json_put_number(&line.w, "loss", r->loss);
+    json_put_number(&line.w, "held_out_loss", r->held_out_loss);
+    json_put_number(&line.w, "rate", r->rate);
+    json_put_number(&line.w, "norm", r->norm);
+    if (!isnan(r->reward_margin))
+        field_write(training_rewards_fields, r, &line.w);
+    close_line(&line);
+}
+
+static void write_result(const struct train_progress *progress, const struct training *training)
+{
+    const struct checkpoint_state *state = &training->state;
+    struct json_line line;
+    open_line(&line, "trained");
+    json_put_bool(&line.w, "finished", !training->is_stopped);
+    json_put_count(&line.w, "steps", state->step);
+    json_put_count(&line.w, "trained_tokens", state->trained_tokens);
+    json_put_count(&line.w, "processed_tokens", state->processed_tokens);
+    json_put_number(&line.w, "wall_hours", state->seconds / 3600);
+    json_put_number(&line.w, "gpu_hours", state->seconds * training->group->size / 3600);
+    json_put_number(&line.w, "first_loss", progress->reported ? progress->first.loss : NAN);
+    json_put_number(&line.w, "last_loss", progress->reported ? progress->last.loss : NAN);
+    json_put_number(&line.w, "best_held_out_loss", state->best_loss);
+    json_put_string(&line.w, "out", training->out);
+    close_line(&line);
+}
+
+// --- text --------------------------------------------------------------------
+
 void train_progress_plan(struct train_progress *progress, const struct training *training)
 {
     struct arena arena = { 0 };
     struct out out = print_out(&arena);
     const struct transformer *t = training->transformer;
     const struct loader *loader = training->loader;
-    int64_t trained = 0;
-    for (size_t i = 0; i < t->parameter_count; i++)
-        trained += t->parameters[i].gradient.at ? tensor_count(t->parameters[i].value) : 0;
     progress->first_step = training->state.step;
+    if (progress->json && !progress->silent)
+        write_plan(training);
     if (progress->silent || progress->json)
         return;
-    out_put(&out, "  trained     %s of %s weights, %s\n", text_count(&arena, (double)trained),
+    out_put(&out, "  trained     %s of %s weights, %s\n",
+            text_count(&arena, (double)trained_weights(t)),
             text_count(&arena, (double)model_parameters(&t->decoder->model)),
             recipe_methods[t->setup.recipe->method]);
     out_put(&out, "  device      %s, %s\n", t->device->name, dtype_names[t->setup.compute]);
@@ -52,41 +152,21 @@ void train_progress_plan(struct train_progress *progress, const struct training 
         out_put(&out, "  read        %s by %d ranks, at most %s by one\n",
                 text_bytes(&arena, (double)progress->read_bytes), training->group->size,
                 text_bytes(&arena, (double)progress->most_bytes));
-    out_put(&out, "  labelled    %s tokens an epoch, %s of all\n",
+    out_put(&out, "  labelled    %s tokens an epoch, %s of %s\n",
             text_commas(&arena, loader_labelled(loader, 0, training->epoch_batches)),
             text_share(&arena, (double)loader_labelled(loader, 0, training->epoch_batches) /
-                                   (double)loader->train.packing.sums.useful_tokens));
+                                   (double)loader->train.packing.sums.useful_tokens),
+            loader->loss.lost > 0 ? "those within the context" : "all");
     out_put(&out, "  steps       %s", text_commas(&arena, training->steps));
     if (training->state.step)
         out_put(&out, ", from step %s on", text_commas(&arena, training->state.step));
-    out_put(&out, "\n  memory      %s\n",
-            text_bytes(&arena, (double)(blocks_total(&t->blocks) + t->device->overhead_bytes)));
+    out_put(&out, "\n  memory      %s\n", text_bytes(&arena, (double)memory_bytes(t)));
     if (t->host_bytes)
         out_put(&out, "  offloaded   %s in host memory: activations of %lld layers\n",
                 text_bytes(&arena, (double)t->host_bytes), (long long)t->setup.offloaded);
     if (progress->explain)
         blocks_print(&t->blocks, &out);
     print_text(&out);
-    print_flush();
-    arena_release(&arena);
-}
-
-static void print_json(const struct training_report *r)
-{
-    struct arena arena = { 0 };
-    struct out out = print_out(&arena);
-    struct json_writer w = { .out = &out, .compact = true };
-    json_open(&w, NULL, '{');
-    json_put_count(&w, "step", r->step);
-    json_put_number(&w, "loss", r->loss);
-    json_put_number(&w, "held_out_loss", r->held_out_loss);
-    json_put_number(&w, "rate", r->rate);
-    json_put_number(&w, "norm", r->norm);
-    if (!isnan(r->reward_margin))
-        field_write(training_rewards_fields, r, &w);
-    json_close(&w, '}');
-    out_char(&out, '\n');
-    print_data(out_view(&out));
     print_flush();
     arena_release(&arena);
 }
@@ -144,7 +224,7 @@ void train_progress_report(void *progress, const struct training *training,
     p->last = *report;
     p->reported = true;
     if (p->json && !p->silent)
-        print_json(report);
+        write_step(report);
     if (!p->on || (clock_seconds() - p->last_seconds < 0.2 && report->step < report->steps))
         return;
     p->last_seconds = clock_seconds();
@@ -175,7 +255,9 @@ static double hidden_share(const struct train_progress *progress)
 void train_progress_result(const struct train_progress *progress, const struct training *training)
 {
     struct arena arena = { 0 };
-    if (progress->silent || progress->json)
+    if (progress->json && !progress->silent)
+        write_result(progress, training);
+    if (progress->silent || progress->json || training->is_stopped)
         return;
     print_put("  trained on  %s tokens in %s, %s %s\n",
               text_commas(&arena, training->state.trained_tokens),

@@ -6,8 +6,10 @@
 //
 // Tokens are processed tokens; the percentage is of the speed of a large matrix product, measured
 // at the start. Memory, power and clock come from NVML where it exists. The line is shown on
-// terminals only; with --json each step is a line on standard output. On a CPU the hours are called
-// device hours.
+// terminals only. On a CPU the hours are called device hours.
+//
+// With --json all is lines on standard output: {"kind":"train", …} with the plan of the run, an
+// object per step, and {"kind":"trained", …} at the end, also when a signal stopped the run.
 
 #pragma once
 
@@ -46,4 +48,5 @@ void train_progress_report(void *progress, const struct training *training,
                            const struct training_report *report);
 void train_progress_end(struct train_progress *progress);
 double train_progress_start_seconds(const struct train_start *start); // of all parts
+// Of a run that a signal stopped, with --json only.
 void train_progress_result(const struct train_progress *progress, const struct training *training);

@@ -493,3 +493,23 @@ enum err archive_read(struct archive *a, char *out, size_t room, size_t *size)
                     a->name, a->ratio_limit, (long long)a->out_bytes, (long long)used);
     return OK;
 }
+
+enum err archive_read_all(struct text *out, struct arena *arena, const char *path)
+{
+    struct archive in;
+    TRY(archive_open(&in, path, 0));
+    size_t least = 1 << 20, size = 0, got = 0; // one byte more than a file has, to see its end
+    size_t room = (size_t)in.size_bytes < least ? least : (size_t)in.size_bytes + 1;
+    char *bytes = arena_alloc(arena, room);
+    enum err err;
+    while (!(err = archive_read(&in, bytes + size, room - size, &got)) && got) {
+        size += got;
+        if (size == room) {
+            bytes = arena_grow(arena, bytes, room, 2 * room);
+            room *= 2;
+        }
+    }
+    archive_close(&in);
+    *out = (struct text){ bytes, size };
+    return err;
+}

@@ -63,3 +63,6 @@ enum err archive_skip(struct archive *archive, int64_t bytes);
 enum err archive_rows(struct archive *archive, int64_t from, int64_t to);
 
 void archive_close(struct archive *archive);
+
+// All of a file, unpacked, in the arena.
+enum err archive_read_all(struct text *out, struct arena *arena, const char *path);

@@ -261,6 +261,29 @@ enum err file_write(const char *path, struct text content)
     return err;
 }
 
+enum err file_try(const char *path)
+{
+    char temporary[4096];
+    struct stat about;
+    if (!path || !strcmp(path, "-"))
+        return OK;
+    bool exists = !stat(path, &about);
+    if (exists && S_ISDIR(about.st_mode)) {
+        errno = EISDIR;
+        return refuse_write(path);
+    }
+    if (exists && !S_ISREG(about.st_mode)) // opening a FIFO would wait for its reader
+        return access(path, W_OK) ? refuse_write(path) : OK;
+    char *real = exists ? realpath(path, NULL) : NULL;
+    int fd = create_beside(temporary, real ? real : path, 0666);
+    free(real);
+    if (fd < 0)
+        return refuse_write(path);
+    close(fd);
+    unlink(temporary);
+    return OK;
+}
+
 static bool begins_with_folder(const char *path, const char *folder)
 {
     size_t size = strlen(folder);

@@ -29,6 +29,10 @@ bool file_lies_in(const char *path, const char *folder);
 // device, FIFO or socket is written in place. "-" is standard output.
 enum err file_write(const char *path, struct text content);
 
+// Whether file_write() could write there, for work whose result comes hours later; leaves nothing.
+// NULL is no file. ERR_INPUT with the reason.
+enum err file_try(const char *path);
+
 // The same for content that comes in pieces:
 //
 //     TRY(file_create(&file, path));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool ends_with(const char *name, const char *ending)
 {
@@ -66,6 +67,34 @@ void folder_close(struct folder *folder)
     for (size_t i = 0; i < folder->count; i++)
         file_close(&folder->files[i].file);
     *folder = (struct folder){ 0 };
+}
+
+// "runs/first/" → "runs"
+static const char *above(struct arena *arena, const char *path)
+{
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    while (size && path[size - 1] != '/')
+        size--;
+    return size ? arena_copy(arena, path, size) : ".";
+}
+
+enum err folder_try(const char *path)
+{
+    struct arena arena = { 0 };
+    struct stat status;
+    const char *place = stat(path, &status) ? above(&arena, path) : path;
+    bool good = !access(text_format(&arena, "%s/.", place), W_OK | X_OK); // no file has a "."
+    enum err err = good ? OK : fail(ERR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+    arena_release(&arena);
+    return err;
+}
+
+bool folder_is(const char *path)
+{
+    struct stat status;
+    return !stat(path, &status) && S_ISDIR(status.st_mode);
 }
 
 bool folder_has(const char *path, const char *name)

@@ -23,5 +23,7 @@ struct folder {
 enum err folder_open(struct folder *folder, struct arena *arena, const char *path,
                      const char *ending);
 void folder_close(struct folder *folder);
+enum err folder_try(const char *path); // ERR_INPUT: files cannot be put there, nor can it be made
+bool folder_is(const char *path);      // whether it is a folder
 bool folder_has(const char *path,
                 const char *name); // whether that file exists; name "": path itself

@@ -3,6 +3,7 @@
 
 #include "host/hub.h"
 #include "host/file.h"
+#include "host/folder.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -14,12 +15,6 @@ static bool is_file(const char *path)
 {
     struct stat about;
     return !stat(path, &about) && !S_ISDIR(about.st_mode);
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat about;
-    return !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
 // The cache folder; NULL if the environment names none.
@@ -97,16 +92,20 @@ static const char *find_cached(struct arena *arena, const char *folder, const ch
 
 enum err hub_find(const char **path, struct arena *arena, const char *model, const char *file)
 {
-    if (is_folder(model)) {
-        *path = text_format(arena, "%s/%s", model, file);
-        return is_file(*path) ? OK : fail(ERR_INPUT, "%s: this folder has no %s", model, file);
+    *path = NULL;
+    if (folder_is(model)) {
+        const char *found = text_format(arena, "%s/%s", model, file);
+        if (!is_file(found))
+            return fail(ERR_INPUT, "%s: this folder has no %s", model, file);
+        *path = found;
+        return OK;
     }
     const char *cache = cache_folder(arena), *at = strchr(model, '@');
     struct text name = { model, at ? (size_t)(at - model) : strlen(model) };
     if (!cache || strstr(model, ".."))
         return fail(ERR_INPUT, "%s: no such folder", model);
     const char *folder = text_format(arena, "%s/%s", cache, folder_name(arena, "models", name));
-    if (!is_folder(folder))
+    if (!folder_is(folder))
         return fail(ERR_INPUT,
                     "%s: is neither a folder nor a model in the local hub cache (%s); download it "
                     "there first, or give its folder",
@@ -123,8 +122,8 @@ static const char *find_snapshot(struct arena *arena, const char *folder, const 
     const char *name = revision ? revision : "main";
     const char *commit = first_line(arena, text_format(arena, "%s/refs/%s", folder, name));
     const char *path = text_format(arena, "%s/snapshots/%s", folder, commit ? commit : name);
-    if (is_folder(path) || revision)
-        return is_folder(path) ? path : NULL;
+    if (folder_is(path) || revision)
+        return folder_is(path) ? path : NULL;
     struct stat about;
     time_t best_time = 0;
     DIR *list = opendir(text_format(arena, "%s/snapshots", folder));

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 
-// ERR_INPUT, naming the places searched, if there is no such model or file.
+// ERR_INPUT, naming the places searched, and path NULL if there is no such model or file.
 enum err hub_find(const char **path, struct arena *arena, const char *model, const char *file);
 
 // The file, folder or pattern in the cache that "hf://datasets/org/name[@revision][/path]" names.

@@ -14,6 +14,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 enum { DEEPEST_FOLDER = 32 };
@@ -54,6 +55,23 @@ static bool ends_with(const char *name, const char *ending)
     return size > tail && !strcmp(name + size - tail, ending);
 }
 
+// Notes that lie beside data: README.txt, LICENSE.txt, requirements-dev.txt.
+static bool is_note(struct text stem)
+{
+    static const char *const notes[] = { "readme",   "license", "licence",
+                                         "notice",   "copying", "changelog",
+                                         "citation", "authors", "requirements" };
+    if (!text_ends(stem, ".txt") && !text_ends(stem, ".text"))
+        return false;
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        size_t size = strlen(notes[i]);
+        if (stem.size > size && !strncasecmp(stem.at, notes[i], size) &&
+            !isalnum((unsigned char)stem.at[size]))
+            return true;
+    }
+    return false;
+}
+
 static bool is_data(const char *name)
 {
     static const char *const endings[] = { ".jsonl",   ".ndjson", ".jsonlines", ".json",
@@ -68,6 +86,8 @@ static bool is_data(const char *name)
     struct text stem = lines_unpacked_name(text_of(name));
     if (ends_with(name, ".lz4"))
         stem.size -= strlen(".lz4");
+    if (is_note(stem))
+        return false;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t size = strlen(endings[i]);
         if (stem.size > size && !memcmp(stem.at + stem.size - size, endings[i], size))
@@ -104,12 +124,17 @@ static enum err find_entry(struct finder *f, const char *path, const char *name,
     return OK;
 }
 
+static enum err nested_too_deep(const char *folder)
+{
+    return fail(ERR_INPUT,
+                "%s: is nested over %d folders deep; is there a link to a parent folder?", folder,
+                DEEPEST_FOLDER);
+}
+
 static enum err find_in_folder(struct finder *f, const char *folder, int depth)
 {
     if (depth > DEEPEST_FOLDER)
-        return fail(ERR_INPUT,
-                    "%s: is nested over %d folders deep; is there a link to a parent folder?",
-                    folder, DEEPEST_FOLDER);
+        return nested_too_deep(folder);
     DIR *dir = opendir(folder);
     if (!dir)
         return fail(ERR_INPUT, "%s: cannot be opened: %s", folder, strerror(errno));
@@ -135,26 +160,126 @@ static enum err find_in_folder(struct finder *f, const char *folder, int depth)
     return OK;
 }
 
-static enum err find_pattern(struct finder *f, const char *pattern)
+// --- patterns ----------------------------------------------------------------
+
+// The first "**" that stands for folders: all of "a/**/b" between two slashes. NULL: there is none,
+// for elsewhere it is two stars.
+static const char *find_stars(const char *pattern)
+{
+    for (const char *at = pattern; (at = strstr(at, "**")); at += 2)
+        if ((at == pattern || at[-1] == '/') && (!at[2] || at[2] == '/'))
+            return at;
+    return NULL;
+}
+
+// The pattern with its "**" as so many folders: "a/**/b" is "a/b", "a/*/b", "a/*/*/b" and so on. At
+// the end of a pattern it is all that lies below.
+static const char *at_level(struct arena *arena, const char *pattern, const char *stars, int level,
+                            const char *rest)
+{
+    struct out out = { .arena = arena };
+    out_bytes(&out, pattern, (size_t)(stars - pattern));
+    for (int i = 0; i < level; i++)
+        out_put(&out, "*/");
+    out_put(&out, "%s", rest);
+    return out_string(&out);
+}
+
+static const char *after_stars(const char *stars)
+{
+    return stars[2] && stars[3] ? stars + 3 : "*";
+}
+
+static bool has_folders(const char *pattern) // which ends with a slash
 {
     glob_t found = { 0 };
-    int failed = glob(pattern, 0, NULL, &found); // sorted
-    enum err err = OK;
-    if (failed)
-        err = fail(ERR_INPUT, "%s: no file matches this pattern", pattern);
-    for (size_t i = 0; !err && i < found.gl_pathc; i++) {
-        const char *path = text_copy(f->arena, text_of(found.gl_pathv[i]));
-        struct stat about;
-        if (stat(path, &about))
-            err = fail(ERR_INPUT, "%s: its status cannot be read: %s", path, strerror(errno));
-        else if (S_ISDIR(about.st_mode))
-            err = find_in_folder(f, path, 0);
-        else
-            add(f, path, S_ISREG(about.st_mode) ? about.st_size : -1);
+    bool has = !glob(pattern, GLOB_NOSORT, NULL, &found);
+    globfree(&found);
+    return has;
+}
+
+static enum err add_match(struct finder *f, const char *path)
+{
+    struct stat about;
+    if (stat(path, &about))
+        return fail(ERR_INPUT, "%s: its status cannot be read: %s", path, strerror(errno));
+    if (S_ISDIR(about.st_mode))
+        return find_in_folder(f, path, 0);
+    add(f, path, S_ISREG(about.st_mode) ? about.st_size : -1);
+    return OK;
+}
+
+static enum err match(struct finder *f, const char *pattern, size_t *matches)
+{
+    const char *stars = find_stars(pattern);
+    for (int level = 0; stars && level <= DEEPEST_FOLDER; level++) {
+        if (level && !has_folders(at_level(f->arena, pattern, stars, level, "")))
+            return OK;
+        TRY(match(f, at_level(f->arena, pattern, stars, level, after_stars(stars)), matches));
     }
+    if (stars)
+        return nested_too_deep(pattern);
+    glob_t found = { 0 };
+    enum err err = OK;
+    if (!glob(pattern, 0, NULL, &found)) // sorted
+        for (size_t i = 0; !err && i < found.gl_pathc; i++, ++*matches)
+            err = add_match(f, text_copy(f->arena, text_of(found.gl_pathv[i])));
     globfree(&found);
     return err;
 }
+
+struct local_file {
+    const char *path;
+    int64_t size_bytes;
+};
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct local_file *)a)->path, ((const struct local_file *)b)->path);
+}
+
+// Files that were found at several levels, and below a folder that matched too, count once.
+static void sort_once(struct finder *f, size_t first)
+{
+    struct inputs *out = f->out;
+    size_t count = out->count - first;
+    struct local_file *files = ARENA_NEW(f->arena, struct local_file, count + 1);
+    for (size_t i = 0; i < count; i++)
+        files[i] = (struct local_file){ out->paths[first + i], out->sizes[first + i] };
+    qsort(files, count, sizeof *files, by_path);
+    out->count = first;
+    for (size_t i = 0; i < count; i++)
+        if (!i || strcmp(files[i - 1].path, files[i].path))
+            add(f, files[i].path, files[i].size_bytes);
+}
+
+static enum err find_pattern(struct finder *f, const char *pattern)
+{
+    size_t before = f->out->count, matches = 0;
+    TRY(match(f, pattern, &matches));
+    if (!matches)
+        return fail(ERR_INPUT, "%s: no file matches this pattern", pattern);
+    if (find_stars(pattern))
+        sort_once(f, before);
+    return OK;
+}
+
+// The same of a name that is no file.
+static bool name_matches(struct arena *arena, const char *pattern, const char *name)
+{
+    const char *stars = find_stars(pattern);
+    if (!stars)
+        return !fnmatch(pattern, name, FNM_PATHNAME);
+    int levels = 0;
+    for (const char *at = name; *at; at++)
+        levels += *at == '/';
+    for (int level = 0; level <= levels; level++)
+        if (name_matches(arena, at_level(arena, pattern, stars, level, after_stars(stars)), name))
+            return true;
+    return false;
+}
+
+// --- splits ------------------------------------------------------------------
 
 enum split { SPLIT_NONE, SPLIT_TRAIN, SPLIT_HELD_OUT };
 
@@ -251,7 +376,10 @@ static enum err find_matching(struct finder *f, const char *pattern)
     for (size_t i = 0; i < list.count; i++) {
         const char *name = list.objects[i].name;
         bool is_folder = name[strlen(name) - 1] == '/';
-        if (!is_folder && !(exact ? strcmp(name, pattern) : fnmatch(pattern, name, FNM_PATHNAME)))
+        struct arena_mark mark = arena_mark(f->arena);
+        bool matches = exact ? !strcmp(name, pattern) : name_matches(f->arena, pattern, name);
+        arena_rewind(f->arena, mark);
+        if (!is_folder && matches)
             add_object(f, name, list.objects[i].size_bytes, &list.objects[i]);
     }
     return f->out->count > before ? OK
@@ -301,6 +429,16 @@ static enum err find_address(struct finder *f, const char *word)
     return err == ERR_ANSWER ? ERR_INPUT : err;
 }
 
+// What was read of it is gone: named again, it would be counted as empty.
+static enum err add_standard_input(struct finder *f, const char *word)
+{
+    for (size_t i = 0; i < f->out->count; i++)
+        if (!strcmp(f->out->paths[i], word))
+            return fail(ERR_USAGE, "standard input (-) is named twice, but can be read only once");
+    add(f, word, -1);
+    return OK;
+}
+
 static enum err find(struct finder *f, const char *word)
 {
     struct stat about;
@@ -308,10 +446,8 @@ static enum err find(struct finder *f, const char *word)
         return fail(ERR_INPUT, "an empty file name; give - for standard input");
     if (address_kind(word) != ADDRESS_LOCAL)
         return find_address(f, word);
-    if (!strcmp(word, "-")) {
-        add(f, word, -1);
-        return OK;
-    }
+    if (!strcmp(word, "-"))
+        return add_standard_input(f, word);
     if (stat(word, &about)) {
         int reason = errno;
         return strpbrk(word, "*?[")

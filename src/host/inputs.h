@@ -2,12 +2,13 @@
 // inputs: the data files that the words of a command line name.
 //
 // A word is a file, a folder (all data files in it and below, in order of their names), a pattern
-// such as "part-*.jsonl", an address, or "-" for standard input. "s3://" and "gs://" name an
+// such as "part-*.jsonl", an address, or "-" for standard input. "**" between slashes stands for
+// any number of folders, as in Python and in bash with globstar. "s3://" and "gs://" name an
 // object, a prefix (as a folder) or a pattern; "https://" a file; "hf://datasets/org/name/path"
 // what the local cache of the hub holds. Only the first three use the network. Other files of a
-// folder (notes, hidden files, the descriptions that dataset libraries write) are skipped, and so
-// are its test and validation splits if it has a train split: nobody trains on them. Named by
-// themselves they are read.
+// folder (README.txt and such notes, hidden files, the descriptions that dataset libraries write)
+// are skipped, and so are its test and validation splits if it has a train split: nobody trains on
+// them. Named by themselves they are read.
 
 #pragma once
 

@@ -6,6 +6,7 @@
 #include "base/checksum.h"
 #include "host/clock.h"
 #include "host/file.h"
+#include "host/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -358,6 +359,10 @@ static enum err move_aside(struct ledger *l)
 enum err ledger_open(struct ledger **out, const struct ledger_options *options)
 {
     *out = NULL;
+    if (folder_is(options->path))
+        return fail(ERR_INPUT,
+                    "%s: is a folder; give --ledger a file, which is made if there is none",
+                    options->path);
     struct ledger *l = calloc(1, sizeof *l);
     if (!l)
         return fail(ERR_UNAVAILABLE, "%s: no memory left", options->path);

@@ -5,6 +5,8 @@
 
 #include "base/csv.h"
 #include "host/tables/table.h"
+#include "remote/address.h"
+#include "remote/listing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,9 @@ enum err source_open(struct source *s, struct arena *arena, const char *const *w
         s->options.block_bytes = SOURCE_BLOCK_BYTES;
     if (s->options.block_bytes > s->options.row_limit_bytes)
         s->options.block_bytes = s->options.row_limit_bytes;
-    s->too_long = text_format(arena, "the row is longer than the limit of %s and was skipped",
+    s->too_long = text_format(arena,
+                              "the row is longer than the limit of %s; if it is a table in one "
+                              "object, write each row on a line of its own",
                               text_bytes(arena, (double)s->options.row_limit_bytes));
     return inputs_find(&s->inputs, arena, words, count);
 }
@@ -89,10 +93,75 @@ static enum err open_table(struct source *s, const char *path, const struct obje
 
 static void drop_byte_order_mark(struct source *s)
 {
-    if (s->pending_size >= 3 && !memcmp(s->pending, "\xEF\xBB\xBF", 3)) {
-        s->pending_size -= 3;
-        memmove(s->pending, s->pending + 3, s->pending_size);
-    }
+    struct text rest = text_after_mark((struct text){ s->pending, s->pending_size });
+    memmove(s->pending, rest.at, rest.size);
+    s->pending_size = rest.size;
+}
+
+static enum err refuse_page(const char *path)
+{
+    if (address_kind(path) == ADDRESS_WEB)
+        return fail(ERR_INPUT,
+                    "%s: is a web page, not data; give the address of the file itself (of GitHub "
+                    "and Hugging Face it has raw or resolve in place of blob), or download it and "
+                    "name the file",
+                    path);
+    return fail(
+        ERR_INPUT,
+        "%s: is a web page, not the data that its name says; fetch the file again, or name it "
+        ".txt if its lines are the text to count",
+        path);
+}
+
+// What S3 and its like send in place of a file that is not there, or not for everybody.
+static enum err refuse_store_error(const char *path, struct text head)
+{
+    char code[64];
+    listing_error_code(code, sizeof code, head);
+    return fail(
+        ERR_INPUT,
+        "%s: is an error message of an object store (%s), not data; see that the address is "
+        "right, may be read and has not expired, then fetch the file again",
+        path, *code ? code : "without a code");
+}
+
+// Servers send a page where they have no file, or want a login. A page that its name calls text, or
+// nothing, is text.
+static enum err check_page(const char *path, struct text head)
+{
+    bool says_data = table_is_for(path, TEXT("")) || lines_guess(path, TEXT("")) != LINES_TEXT;
+    if (!says_data && address_kind(path) != ADDRESS_WEB)
+        return OK;
+    if (lines_is_store_error(head))
+        return refuse_store_error(path, head);
+    return lines_is_page(head) ? refuse_page(path) : OK;
+}
+
+// A clone without Git LFS has three lines in place of each large file.
+static enum err check_pointer(const char *path, struct text head)
+{
+    static const char start[] = "version https://git-lfs.github.com/spec/";
+    if (head.size < sizeof start - 1 || memcmp(head.at, start, sizeof start - 1))
+        return OK;
+    return fail(ERR_INPUT,
+                "%s: is a pointer of Git LFS, not the data; fetch the data with git lfs pull, or "
+                "download the file",
+                path);
+}
+
+// A remote table is read from its end on: only one that cannot be read may be a page.
+static enum err open_remote_table(struct source *s, const struct object *object)
+{
+    char start[512];
+    size_t size =
+        sizeof start < (size_t)object->size_bytes ? sizeof start : (size_t)object->size_bytes;
+    enum err err = open_table(s, object->name, object, TEXT(""));
+    if (err != ERR_INPUT)
+        return err;
+    const char *problem = text_copy(s->arena, text_of(error_text()));
+    if (!object_read(object, 0, size, start))
+        TRY(check_page(object->name, (struct text){ start, size }));
+    return fail(err, "%s", problem);
 }
 
 // Goes from the first bytes, which said what the file is, to the rows of the range.
@@ -104,6 +173,20 @@ static enum err start_range(struct source *s)
         TRY(archive_read(&s->archive, s->pending + s->pending_size, 3 - s->pending_size, &got));
     drop_byte_order_mark(s);
     return OK;
+}
+
+// Excel's "CSV (Macintosh)" ends lines with carriage returns alone: all rows would be one.
+static enum err check_line_ends(const struct source *s, struct text head)
+{
+    bool by_line = s->cutter.format == LINES_CSV || s->cutter.format == LINES_TEXT;
+    const char *end = head.size ? memchr(head.at, '\r', head.size) : NULL;
+    if (!by_line || !end || end + 1 == head.at + head.size || memchr(head.at, '\n', head.size))
+        return OK;
+    return fail(
+        ERR_INPUT,
+        "%s: ends its lines with carriage returns alone, as old Macintosh files do; convert "
+        "it with tr '\\r' '\\n'",
+        s->archive.name);
 }
 
 // Opens the next file and reads its first bytes, which stay in pending.
@@ -118,7 +201,7 @@ static enum err open_file(struct source *s)
     s->names = NULL;
     s->name_count = 0;
     if (object && object->has_ranges && table_is_for(path, TEXT(""))) // the rest is not fetched
-        return open_table(s, path, object, TEXT(""));
+        return open_remote_table(s, object);
     TRY(object ? archive_open_object(&s->archive, object, limit)
                : archive_open(&s->archive, path, limit));
     s->reading = true;
@@ -127,6 +210,8 @@ static enum err open_file(struct source *s)
         TRY(archive_read(&s->archive, s->pending + s->pending_size, HEAD_BYTES - s->pending_size,
                          &got));
     struct text head = { s->pending, s->pending_size };
+    TRY(check_page(path, head));
+    TRY(check_pointer(path, head));
     if (table_is_for(path, head)) {
         if (s->archive.kind != ARCHIVE_PLAIN || !archive_has_places(&s->archive))
             return fail(ERR_INPUT,
@@ -149,12 +234,15 @@ static enum err open_file(struct source *s)
         return fail(
             ERR_INPUT,
             "%s: contains NUL bytes and does not look like text; give JSON Lines, JSON, CSV, "
-            "TSV, plain text, Parquet or Arrow",
+            "TSV, plain text, Parquet or Arrow, and text in UTF-8",
             s->archive.name);
+    TRY(check_line_ends(s, head));
     if (s->cutter.format == LINES_CSV) {
-        const char *end = head.size ? memchr(head.at, '\n', head.size) : NULL;
-        s->cutter.separator =
-            lines_separator((struct text){ head.at, end ? (size_t)(end - head.at) : head.size });
+        size_t skipped;
+        s->cutter.separator = lines_separator(head, &skipped);
+        s->line += skipped != 0;
+        s->pending_size -= skipped;
+        memmove(s->pending, s->pending + skipped, s->pending_size);
     }
     return s->options.to ? start_range(s) : OK;
 }

@@ -344,6 +344,19 @@ static enum err verify(struct arena *arena, const char *path, bool *newer)
     return OK;
 }
 
+bool checkpoint_any(const char *out)
+{
+    struct arena arena = { 0 };
+    bool found = false;
+    DIR *dir = opendir(text_format(&arena, "%s/checkpoints", out));
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
+        found = entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    arena_release(&arena);
+    return found;
+}
+
 enum err checkpoint_find(const char **path, const char **note, struct arena *arena, const char *out)
 {
     const char **names, *folder = text_format(arena, "%s/checkpoints", out);

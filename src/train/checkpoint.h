@@ -34,6 +34,7 @@ enum err checkpoint_write(const char *out, struct transformer *t,
 // killed run left incomplete: only the process that writes there calls it.
 enum err checkpoint_find(const char **path, const char **note, struct arena *arena,
                          const char *out);
+bool checkpoint_any(const char *out); // good, damaged or incomplete
 enum err checkpoint_read_state(struct checkpoint_state *state, struct arena *arena,
                                const char *path);
 enum err checkpoint_read_tensors(struct transformer *t, struct arena *arena, const char *path);

@@ -155,6 +155,9 @@ static void split(struct loader *loader)
     }
     for (size_t i = 0; i < count; i++)
         add_length(loader, sets[is_held_out[i]], i * each);
+    for (size_t i = 0; i < loader->count; i++)
+        packing_loss_add(&loader->loss, loader->starts[i + 1] - loader->starts[i],
+                         loader->settings.window);
 }
 
 static enum err pack(struct loader *loader, struct loader_set *set, struct arena *arena,
@@ -341,6 +344,16 @@ static uint64_t fingerprint_of(const struct loader *loader)
     return sum;
 }
 
+static enum err no_examples(const struct loader *loader)
+{
+    if (loader->held_out.lengths.count)
+        return fail(ERR_INPUT,
+                    "--held-out %g leaves no example for training: all %zu are held out; give a "
+                    "smaller share",
+                    loader->settings.held_out, loader->held_out.lengths.count);
+    return fail(ERR_INPUT, "the data has no examples that can be trained on");
+}
+
 enum err loader_start(struct loader *loader)
 {
     loader->fingerprint = fingerprint_of(loader);
@@ -353,6 +366,8 @@ enum err loader_start(struct loader *loader)
     split(loader);
     TRY(pack(loader, &loader->held_out, loader->arena, loader->settings.seed));
     TRY(loader_epoch(loader, 0));
+    if (!loader->train.lengths.count)
+        return no_examples(loader);
     if (!loader_labelled(loader, 0, loader->train.micro_batches))
         return fail(
             ERR_INPUT,

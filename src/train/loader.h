@@ -47,7 +47,8 @@ struct loader {
     int64_t *starts; // count + 1
     size_t count, room, token_room;
     struct loader_set train, held_out;
-    uint64_t fingerprint; // of the documents, once started
+    uint64_t fingerprint;     // of the documents, once started
+    struct packing_loss loss; // of the documents, each cut at the window; likewise
     // of the micro-batch that was requested last
     int32_t *batch_ids, *positions, *rows, *targets;
     struct span *spans;

@@ -49,21 +49,42 @@ struct training_settings training_default(void)
 
 // --- before ------------------------------------------------------------------
 
+enum err training_check(const struct training_settings *s)
+{
+    static const char above[] = "above 0", not_below[] = "0 or above",
+                      share[] = "from 0 to below 1";
+    const struct {
+        const char *option;
+        double value;
+        bool fits;
+        const char *range;
+    } checks[] = {
+        { "epochs", s->epochs, s->epochs > 0, above },
+        { "rate", s->rate, s->rate >= 0, not_below },
+        { "decay", s->decay, s->decay >= 0, not_below },
+        { "epsilon", s->epsilon, s->epsilon > 0, above },
+        { "clip", s->clip, s->clip >= 0, "0 (no clipping) or above" },
+        { "beta1", s->beta1, s->beta1 >= 0 && s->beta1 < 1, share },
+        { "beta2", s->beta2, s->beta2 >= 0 && s->beta2 < 1, share },
+        { "momentum", s->momentum, s->momentum >= 0 && s->momentum < 1, share },
+        { "accumulation", (double)s->accumulation, s->accumulation >= 1, "1 or above" },
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (!checks[i].fits)
+            return fail(ERR_USAGE, "--%s is %g, must be %s", checks[i].option, checks[i].value,
+                        checks[i].range);
+    return OK;
+}
+
 enum err training_plan(struct training *training)
 {
     struct training_settings *s = &training->settings;
     int ranks = training->group->size;
     transformer_join(training->transformer, training->group);
-    if (s->accumulation < 1)
-        return fail(ERR_USAGE, "--accumulation is %lld; it must be at least 1",
-                    (long long)s->accumulation);
+    TRY(training_check(s));
     if (s->accumulation % ranks)
         return fail(ERR_USAGE, "--accumulation is %lld; with %d ranks it must be a multiple of %d",
                     (long long)s->accumulation, ranks, ranks);
-    if (!(s->epochs > 0) || !(s->rate >= 0) || !(s->epsilon > 0) || !(s->beta1 >= 0) ||
-        !(s->beta1 < 1) || !(s->beta2 >= 0) || !(s->beta2 < 1))
-        return fail(ERR_USAGE, "--epochs and --epsilon must be above 0, --rate not negative, "
-                               "--beta1 and --beta2 from 0 to below 1");
     training->epoch_batches = training->loader->train.micro_batches;
     training->epoch_steps = (training->epoch_batches + s->accumulation - 1) / s->accumulation;
     training->steps = (int64_t)ceil(s->epochs * (double)training->epoch_steps);

@@ -39,6 +39,7 @@ struct training_settings {
 extern const struct field training_fields[];
 
 struct training_settings training_default(void);
+enum err training_check(const struct training_settings *settings); // ERR_USAGE: out of range
 
 struct training_report { // of one step
     int64_t step, steps;

@@ -45,7 +45,7 @@ TEST(csv_refuses_with_file_and_line)
     CHECK(refuses(TEXT(""), "t.csv: has no header line"));
     CHECK(refuses(TEXT("# only a note"), "t.csv: has no header line"));
     CHECK(refuses(TEXT("a,\"b"), "t.csv:1: has an unclosed quoted cell"));
-    CHECK(refuses(TEXT("a,b\n1,2\n3\n"), "t.csv:3: has 1 cells, the header has 2 columns"));
+    CHECK(refuses(TEXT("a,b\n1,2\n3\n"), "t.csv:3: has 1 cells, but the header has 2"));
     CHECK(refuses(TEXT("a\n1\n\"x\n\n\n"), "t.csv:3: has an unclosed quoted cell"));
     CHECK(refuses(TEXT("a\n\"x\"y\n"), "t.csv:2: has text after a closing quote"));
 }

@@ -11,7 +11,7 @@ struct thing {
     bool fast;
     int size;
     int64_t count;
-    double weight, share, memory_bytes, wait_seconds, flops_per_s, price_usd;
+    double weight, share, memory_bytes, wait_seconds, flops_per_s, price_usd, gpu_hour;
 };
 
 static const struct field fields[] = {
@@ -30,6 +30,7 @@ static const struct field fields[] = {
       .help = "rate",
       .scale = 1e12 },
     FIELD(thing, price_usd, USD, "price"),
+    FIELD(thing, gpu_hour, PRICE, "price of a GPU hour"),
     { 0 },
 };
 
@@ -55,6 +56,9 @@ TEST(field_reads_each_kind_in_its_spellings)
     CHECK(!set(&t, "share", TEXT("20%")) && fabs(t.share - 0.2) < 1e-15);
     CHECK(!set(&t, "memory_bytes", TEXT("80GiB")) && t.memory_bytes == 80.0 * (1 << 30));
     CHECK(!set(&t, "wait-seconds", TEXT("24h")) && t.wait_seconds == 86400);
+    CHECK(!set(&t, "price_usd", TEXT("$1.5k")) && t.price_usd == 1500);
+    CHECK(!set(&t, "gpu_hour", TEXT("$2.49/gpu-h")) && t.gpu_hour == 2.49);
+    CHECK(set(&t, "gpu_hour", TEXT("20/h")) && strstr(error_text(), "e.g. 2.49 or 2.49/gpu-h"));
 }
 
 TEST(field_scale_is_for_numbers_without_unit)
@@ -100,7 +104,8 @@ TEST(field_cleared_is_unknown)
 
 TEST(field_written_reads_back_equal)
 {
-    struct thing t = { "n\"", "2026", true, 1, 1234567890123, -2.5, 0.125, 1e11, 60, 989e12, 2.49 };
+    struct thing t = { "n\"", "2026", true, 1,      1234567890123, -2.5,
+                       0.125, 1e11,   60,   989e12, 14.5,          2.49 };
     struct out out = { .arena = &test_arena };
     struct json_writer w = { .out = &out };
     json_open(&w, NULL, '{');
@@ -113,7 +118,8 @@ TEST(field_written_reads_back_equal)
     CHECK(!field_read(fields, &back, &test_arena, &tree, "t", true));
     CHECK(!strcmp(back.name, t.name) && back.fast && back.size == 1 && back.count == t.count);
     CHECK(back.weight == t.weight && back.flops_per_s == t.flops_per_s);
-    CHECK(back.memory_bytes == t.memory_bytes && back.price_usd == t.price_usd);
+    CHECK(back.memory_bytes == t.memory_bytes && back.price_usd == t.price_usd &&
+          back.gpu_hour == t.gpu_hour);
 }
 
 TEST(field_read_refuses_unknown_keys_and_wrong_kinds)

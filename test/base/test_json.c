@@ -35,7 +35,9 @@ TEST(json_refuses_what_is_not_json_and_names_line_and_column)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(json_read(&out, &test_arena, text_of(bad[i]), "t") == ERR_INPUT);
     json_read(&out, &test_arena, TEXT("{\n \"a\": ?}"), "file.json");
-    CHECK(!strcmp(error_text(), "file.json:2: column 7: expected a value"));
+    CHECK(!strcmp(error_text(), "file.json:2: column 7: expected a JSON value"));
+    json_read(&out, &test_arena, TEXT("{\"a\": NaN}"), "python.json");
+    CHECK(strstr(error_text(), "column 7: has NaN or Infinity, which JSON does not know"));
 }
 
 TEST(json_finds_the_end_of_strings_at_every_offset)

@@ -87,8 +87,36 @@ TEST(lines_cells_name_what_is_wrong_with_a_row)
     CHECK(strstr(lines_cells(TEXT("a,b,c"), ',', &test_arena, cells, 2), "more"));
     CHECK(strstr(lines_cells(TEXT("a,\"b"), ',', &test_arena, cells, 2), "unclosed"));
     CHECK(strstr(lines_cells(TEXT("a,\"b\"c"), ',', &test_arena, cells, 2), "closing quote"));
-    CHECK(lines_separator(TEXT("a;b")) == ';' && lines_separator(TEXT("a,b;c")) == ',');
-    CHECK(lines_separator(TEXT("a\tb")) == '\t' && lines_separator(TEXT("a")) == ',');
+}
+
+TEST(lines_separator_is_the_headers_or_the_one_that_excel_names_before_it)
+{
+    static const struct {
+        const char *head;
+        char separator;
+        size_t skipped;
+    } cases[] = {
+        { "a;b", ';', 0 },
+        { "a,b;c", ',', 0 },
+        { "a\tb\n1,2\n", '\t', 0 },
+        { "a", ',', 0 },
+        { "", ',', 0 },
+        { "sep=;\na;b,c\n", ';', 6 },
+        { "sep=\t\r\na\tb\r\n", '\t', 7 },
+        { "sep=ab\n", ',', 0 },
+        { "sep=;", ';', 0 }, // a header: no line follows
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t skipped;
+        CHECK(lines_separator(text_of(cases[i].head), &skipped) == cases[i].separator);
+        CHECK(skipped == cases[i].skipped);
+    }
+}
+
+TEST(lines_of_json_begin_after_a_byte_order_mark)
+{
+    CHECK(spells(LINES_JSON, TEXT("1\n\xEF\xBB\xBF{}\n\xEF\xBB\xBF\n2"), "1:1|2:{}|4:2|"));
+    CHECK(spells(LINES_TEXT, TEXT("\xEF\xBB\xBFz"), "1:\xEF\xBB\xBFz|"));
 }
 
 TEST(lines_are_guessed_from_name_and_content)

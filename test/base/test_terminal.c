@@ -127,7 +127,10 @@ TEST(columns_are_cut_then_left_out_and_named)
     CHECK(is(table(80, "001"), "name            GiB  as of\nh100-sxm-80gb  79.6  2026-08\n"));
     CHECK(is(table(24, "001"), "name        GiB  as of\nh100-sxm…  79.6  2026-08\n"));
     CHECK(is(table(20, "001"), "name            GiB\nh100-sxm-80gb  79.6\n"
-                               "(no room for: as of)\n"));
+                               "(columns not shown:\n"
+                               "as of; widen the\n"
+                               "terminal or set\n"
+                               "COLUMNS)\n"));
     CHECK(is(table(16, NULL), "…   GiB  as of\n…  79.6  2026-08\n"));
 }
 

@@ -83,6 +83,58 @@ TEST(text_reads_what_people_write)
     CHECK(!text_read_rate(&d, TEXT("3.35TB/s")) && d == 3.35e12);
 }
 
+TEST(text_reads_dollars_and_prices_as_people_write_them)
+{
+    static const char *const dollars[] = { "2.49",    "$2.49",    "2.49$",        "$ 2.49",
+                                           "US$2.49", "2.49 USD", "2.49 dollars", "USD 2.49" };
+    static const char *const hours[] = {
+        "", "/gpu-h", "/GPU-hour", "/gpuh", "/gpu/hr", " / gpu h"
+    };
+    static const char *const bad[] = { "",       "$",          "USD", "2.49 EUR", "$$2.49",
+                                       "$2.49$", "2.49/h",     "20/", "2.49/gpu", "2,49",
+                                       "/gpu-h", "2.49/month", "free" };
+    double usd;
+    bool per_gpu;
+    for (size_t i = 0; i < sizeof dollars / sizeof *dollars; i++) {
+        CHECK(!text_read_usd(&usd, text_of(dollars[i])) && usd == 2.49);
+        for (size_t j = 0; j < sizeof hours / sizeof *hours; j++) {
+            const char *price = text_format(&test_arena, "%s%s", dollars[i], hours[j]);
+            CHECK(!text_read_price(&usd, &per_gpu, text_of(price)) && usd == 2.49 && per_gpu);
+        }
+    }
+    CHECK(!text_read_usd(&usd, TEXT("$5k")) && usd == 5000);
+    CHECK(!text_read_price(&usd, &per_gpu, TEXT("$20/h")) && usd == 20 && !per_gpu);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(text_read_usd(&usd, text_of(bad[i])) &&
+              strstr(error_text(), "such as 2.49 or $2.49"));
+}
+
+TEST(text_reads_times_as_people_and_the_program_write_them)
+{
+    static const struct {
+        const char *text;
+        double seconds;
+    } cases[] = { { "24h", 86400 },        { "1h30m", 5400 },       { "1d12h", 129600 },
+                  { "4 h 12 min", 15120 }, { "24 hrs", 86400 },     { "1 week", 604800 },
+                  { "30 seconds", 30 },    { "12.0 ms", 0.012 },    { "2.5e3s", 2500 },
+                  { "36 min 05 s", 2165 }, { "3.25 days", 280800 }, { "90", 90 } };
+    static const char *const bad[] = { "",  "soon", "5 5",      "1h 30", "1h-30m", "1h30x",
+                                       "h", "1e",   "1h1e999h", "nan",   "1:30" };
+    double d;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        enum err err = text_read_seconds(&d, text_of(cases[i].text));
+        test_check(!err && fabs(d / cases[i].seconds - 1) < 1e-12, cases[i].text, __FILE__,
+                   __LINE__);
+    }
+    for (double s = 0.001; s < 1e7; s *= 1.7) {
+        CHECK(!text_read_seconds(&d, text_of(text_seconds(&test_arena, s))));
+        CHECK_NEAR(d, s, 0.01);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(text_read_seconds(&d, text_of(bad[i])) &&
+              strstr(error_text(), "24h, 90min or 1d12h"));
+}
+
 TEST(text_refuses_what_is_no_number)
 {
     static const char *const bad[] = { "",    "nan",  "inf",   "0x10", "--5",    "1e999", "1.2.3",

@@ -73,6 +73,7 @@ write train train $random --model $model --data $rows --context 64 --held-out 0.
 write adapted train --model "$work/base" --tokenizer $model --data $rows --context 64 --max-steps 2 --quiet --json --out "$work/adapter"
 write preferred train --model "$work/base" --tokenizer $model --data test/data/plan/pairs.jsonl --objective dpo --context 512 --max-steps 1 \
     --quiet --json --out "$work/preferred"
+keys train train.json preferred.json
 keys metrics base/metrics.jsonl preferred/metrics.jsonl
 write merge merge --model "$work/base" --adapter "$work/adapter" --out "$work/merged" --json
 keys merge merge.json

@@ -20,6 +20,13 @@ echo "exit $?"
 "$GPUHOURS" $pilot --steps 8 --json >"$work/third.json"
 echo "exit $?"
 grep -c '"kind": "pilot"' "$work/third.json"
+# The engine chooses what each layer recomputes, as training on this machine would, unless --checkpointing said it.
+sed 's/"checkpointing": "none"/"checkpointing": "full"/' "$work/plan.json" >"$work/chosen.json"
+sed 's/"filled"/"other"/' "$work/chosen.json" >"$work/given.json"
+for plan in chosen given; do
+    "$GPUHOURS" pilot --plan "$work/$plan.json" --model $model --device cpu --quiet --steps 8 --out "$work/$plan-pilot.json" >/dev/null
+    grep -oE '"(checkpointing|lighter_share)": [^,]*' "$work/$plan-pilot.json"
+done
 "$GPUHOURS" plan --tokens 1M --model $model --pilot "$work/pilot.json" 2>&1 | sed "s|$work/||; s/at [0-9.e+]* tokens/at N tokens/"
 "$GPUHOURS" pilot --device cpu
 echo "exit $?"

@@ -34,6 +34,7 @@ log i "$second" '4096 * i' | paste -d '\n' "$work/rank0" - | show two_ranks_that
 log 'i > 20 ? i - 20 : 1' "$second" '8192 * (i > 20 ? i - 20 : 1)' | paste -d '\n' "$work/rank0" - | show a_rank_that_is_behind
 log i 'sprintf("%.2f", 1.7e9 + 2.5 * i)' '131072 * i' | show another_run
 log i "$second" '""' '\"tokens_per_second\": 900000' | show reports_above_the_peak
+log i "$second" '""' '\"tokens_per_second\": 4096' | show reports_a_tenth_of_the_plans_tokens
 log i 'sprintf("%.2f", 1.7e9 + i / 50)' '8192 * i' | show steps_above_the_peak
 log i 'sprintf("%.2f", 1.7e9 + 250 * i)' '8192 * i' | show milliseconds_for_seconds
 lines=5 log i 'sprintf("%.2f", 1.7e9 + 3 * i)' '8192 * i' | show only_a_warm_up

@@ -16,6 +16,9 @@ for log in axolotl.log megatron.log nemo.log trainer_state.json events.out.tfeve
         grep -E '"(mean|low|high|steady|warmup_steps|startup_seconds)":' | head -6 | tr -d ' \n'
     echo " $log"
 done
+echo "-- steps or micro-batches"
+"$GPUHOURS" pilot --log $logs/lightning.log --tokens-per-step 4096 --json --quiet 2>&1 >/dev/null | head -1
+"$GPUHOURS" pilot --plan "$work/plan.json" --log $logs/lightning.log --json --quiet 2>&1 >/dev/null | grep -c micro-batches
 echo "-- tokens are known to nobody"
 "$GPUHOURS" pilot --log $logs/transformers.log --quiet --out "$work/none.json"
 echo "exit $?"

@@ -22,6 +22,7 @@ ask --gpus 8 $lengths
 ask --gpus 8 --steps 5 $lengths --sampler-gpus 8
 ask --gpus 8 --steps 5 $lengths --sampler-gpus 9
 ask --gpus 8 --steps 5 $lengths --generations 0
+ask --gpus 8 --steps 5 $lengths --generations 1
 ask --gpus 8 --steps 5 $lengths --async-steps 65
 ask --gpus 8 --steps 5 $lengths --async-steps 2 --sampler-gpus 0
 ask --gpus 1 --steps 5 $lengths --async-steps 1
@@ -30,7 +31,7 @@ ask --gpus 8 --steps 5 $lengths --generations 7 --global-batch 64
 ask --gpus 8 --steps 0 $lengths
 ask --gpus 8 --steps 5 $lengths --sampler other
 "$GPUHOURS" plan --model qwen2.5-7b --tokens 1M --generations 8
-"$GPUHOURS" plan --model qwen2.5-7b --tokens 1M --objective dpo --steps 8
+"$GPUHOURS" plan --model qwen2.5-7b --tokens 1M --objective dpo --rounds 8
 "$GPUHOURS" plan --model qwen2.5-7b --tokens 1M --objective dpo --reward model
 "$GPUHOURS" plan --model qwen2.5-7b --tokens 1M --objective sft --async-steps 1
 ask --gpus 1 --steps 5 $lengths --model llama-3.1-70b --method qlora

@@ -15,6 +15,26 @@ echo "-- understood, ignored, beaten"
 "$GPUHOURS" plan --quiet --tokens 10M --gpu h100 --gpus 4 --rank 8 --from $from/axolotl.yml --explain |
     sed -n '/^From/,/^1 /p' | sed '$d'
 
+echo "-- what the user says of the length comes before what the file says, and is said once"
+"$GPUHOURS" plan --quiet --tokens 10M --gpu h100 --gpus 4 --from $from/axolotl.yml --search off | grep -A1 '  run '
+"$GPUHOURS" plan --quiet --tokens 10M --gpu h100 --gpus 4 --from $from/axolotl.yml --search off --epochs 2 --json \
+    >"$work/plan.json"
+"$GPUHOURS" plan --quiet --plan "$work/plan.json" --search off | grep '  run '
+for twice in '--steps 9 --epochs 2' '--save-every 9 --save-interval 1h' '--evaluate-every 9 --evals-per-epoch 2'; do
+    # shellcheck disable=SC2086 # words
+    "$GPUHOURS" plan --quiet --tokens 10M --gpu h100 --model llama-3.1-8b $twice 2>&1
+    echo "exit $?"
+done
+
+echo "-- --packing beats the packing of the file"
+"$GPUHOURS" plan --quiet --tokens 10M --gpu h100 --gpus 4 --from $from/axolotl.yml --search off --packing off --json |
+    grep -o '"batching": "[a-z]*"' | tail -1
+for twice in '--packing off --batching packed' '--tokens 20M --examples 5 --mean-length 10'; do
+    # shellcheck disable=SC2086 # words
+    "$GPUHOURS" plan --quiet --tokens 10M --gpu h100 --model llama-3.1-8b $twice 2>&1
+    echo "exit $?"
+done
+
 echo "-- a file that a file names"
 "$GPUHOURS" memory --gpu h100 --gpus 2 --from $from/llama_factory.yaml --json >"$work/memory.json"
 grep -o '"name": "test/data/from.*"' "$work/memory.json"

@@ -49,6 +49,10 @@ try $good --eval-share 2
 try $good --labelled-share -1
 try $good --storage 0
 try $good --deadline soon
+try $good --price 20/h
+try $good --price 2.49/month
+try $good --price 2.49EUR
+try $good --budget 500/h
 try $good --retries -1
 try $good --examples 1e12
 try $good --contxt 2048

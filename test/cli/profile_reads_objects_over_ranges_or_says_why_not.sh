@@ -38,6 +38,7 @@ for ending in gz bz2 xz; do same "packed as .$ending" "$train" s3://data/train.j
 same "a prefix, without its test split" "$work/files/data/split" s3://data/split
 same "keys with spaces, = and &" "$work/files/data/a b" "s3://data/a b/"
 same "a pattern" "$work/files/data/a b/c=1/part-[24] & é.jsonl" "s3://data/a b/c=1/part-[24]*"
+same "a pattern through folders" "$work/files/data/a b/c=1/part-[24] & é.jsonl" "s3://data/**/part-[24]*"
 same "Parquet" "$work/files/data/rows.parquet" s3://data/rows.parquet
 same "Arrow" "$work/files/data/rows.arrow" s3://data/rows.arrow
 AWS_ENDPOINT_URL_S3=$at/pages same "a list of several pages" "$work/files/data/a b" "s3://data/a b"
@@ -78,6 +79,10 @@ AWS_ENDPOINT_URL_S3=127.0.0.1 refused s3://data/split/train.jsonl
 AWS_ENDPOINT_URL_S3=http://127.0.0.1:1 AWS_MAX_ATTEMPTS=1 refused s3://data/split/train.jsonl
 refused "$at/web/public/private.jsonl?key=another-secret"
 refused "http://user:another-secret@127.0.0.1:$port/x.jsonl"
+printf '<!doctype html><html><body>Log in to see the file.</body></html>\n' > "$work/files/public/page"
+for name in page.jsonl page.parquet page.txt; do cp "$work/files/public/page" "$work/files/public/$name"; done
+for name in page page.jsonl page.parquet page.txt; do refused "$at/web/public/$name"; done
+refused s3://public/page.jsonl
 refused r2://bucket/key
 refused hf://datasets/org/absent
 # Not below the sanitizers, which have to be loaded first.

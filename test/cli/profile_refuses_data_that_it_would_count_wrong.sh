@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A link to a file that is gone, a column that a header has twice, text that is not UTF-8, and fields that nothing reads.
+# A link to a file that is gone, a column that a header has twice, text that is not UTF-8, fields that nothing reads, and standard
+# input that is named twice.
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 mkdir "$folder/cache"
@@ -19,3 +20,5 @@ count "$folder/context.jsonl"
 count "$folder/context.jsonl" --fields input=context
 count "$folder/context.jsonl" --fields history=context
 count "$folder/context.jsonl" --fields system=nosuch
+echo '{"text": "one"}' | count - -
+count - < /dev/null

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# On standard error, with --quiet and in units too; and in the documents of profile and pack.
+# On standard error, with --quiet and in units too; and in the documents of profile and pack. Once:
+# a profile in words lists it among its warnings alone.
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 case $GPUHOURS in /*) program=$GPUHOURS ;; *) program=$PWD/$GPUHOURS ;; esac
@@ -13,11 +14,14 @@ count() { grep -c '"splits_left_out"' "$1"; }
 $program profile $asked --json > profile.json
 count profile.json
 $program profile $asked --out text.json | sed -n '/  warnings/,$p' | sed '/written/,$d'
+$program profile $asked --out - | grep -c '"left_out_file"'
 echo "== units"
 $program profile $asked --units counted --json > units.json
 cmp profile.json units.json && echo "the same in units"
 $program profile --merge counted --json > merged.json && cmp profile.json merged.json && echo "merged, too"
 $program profile --merge profile.json profile.json --json | grep '"left_out'
+$program profile $asked --units counted --out text.json | grep -c splits_left_out
+$program profile $asked --units counted --shard 1/2 --out text.json | grep -c splits_left_out
 echo "== pack"
 $program pack $asked --context 512 --out packed --json > packed.json
 count packed.json

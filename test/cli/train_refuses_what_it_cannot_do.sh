@@ -15,6 +15,15 @@ try $model --data $rows --targets nothing
 try $model --data $rows --targets q,head
 try $model --data $rows --context 1
 try $model --data $rows --accumulation 0
+try $model --data $rows --alpha 0
+try $model --data $rows --dropout 1
+try $model --data $rows --clip -1
+try $model --data $rows --momentum 1 --optimizer sgd
+try $model --data $rows --epochs 0
+try $model --data $rows --held-out 1 --quiet
+: >"$work/empty.jsonl"
+try $model --data "$work/empty.jsonl" --quiet
+rm "$work/empty.jsonl"
 try $model --data $rows --memory-limit 100KB --context 64
 try --random-weights --model test/data/config/gpt2.json --tokenizer test/data/tiny_model/tokenizer.json --data $rows --out "$work/out"
 echo '{"messages": [{"role": "user", "content": "no answer"}]}' >"$work/silent.jsonl"

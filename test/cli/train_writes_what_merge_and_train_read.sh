@@ -5,7 +5,7 @@ trap 'rm -rf "$work"' EXIT
 rows="--data test/data/tiny_model/rows.jsonl --labels completion --context 64 --quiet --seed 3"
 look() { # the first loss, with nothing learned
     "$GPUHOURS" train $rows --micro-batch 4 --rate 0 --max-steps 1 --json --out "$work/look" "$@" |
-        sed 's/.*"loss":\([0-9.]*\).*/\1/'
+        sed -n 's/.*"loss":\([0-9.]*\).*/\1/p'
     rm -rf "$work/look"
 }
 near() { awk -v what="$1" -v a="$2" -v b="$3" -v bound="$4" 'BEGIN {

@@ -31,6 +31,11 @@ try profile a.jsonl --units u --unit-size 6KB --shard 1/1
 try profile a.jsonl --units u --unit-size 5KB --labels completion --shard 1/1
 try profile a.jsonl --units u --unit-size 5KB --shard 1/1
 try profile --merge u --stack axolotl
+set -- u/*.unit
+cp "$1" kept
+cp "$2" "$1"
+try profile --merge u
+mv kept "$1"
 for result in u/*.unit; do printf 'xyz' | dd of="$result" bs=1 seek=20 conv=notrunc 2>/dev/null; done
 try profile --merge u
 echo "{" >u/units.json

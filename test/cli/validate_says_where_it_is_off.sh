@@ -20,7 +20,7 @@ header=id,source,model,method,seq_len,packed,micro_batch,parallelism,stack,gpu,n
 echo "groups: $("$GPUHOURS" validate "$work/runs.csv" | sed -n 's/^  by //p' | tr '\n' ';')"
 echo "off:"
 "$GPUHOURS" validate "$work/runs.csv" | awk '$NF == "speed" { print "  " $1 }'
-"$GPUHOURS" validate "$work/runs.csv" | grep 'not usable'
+"$GPUHOURS" validate "$work/runs.csv" | grep 'not used'
 "$GPUHOURS" validate "$work/runs.csv" | sed -n '/^Fit:/,/^$/p'
 "$GPUHOURS" validate "$work/runs.csv" | grep -c 'grow-2 .* off$'
 for cell in 'loss cut' 'optimizer lion' 'rate_covers everything' 'masks perhaps'; do

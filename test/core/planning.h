@@ -32,3 +32,9 @@ static inline const struct plan *planning_make(const char *json)
     test_check(!err, err ? error_text() : "", json, 0);
     return plan;
 }
+
+// The JSON of a request for that model, with more members.
+static inline const char *planning_request(const char *model, const char *members)
+{
+    return text_format(&test_arena, "{\"model\":\"%s\",\"tokens\":1e7,%s}", model, members);
+}

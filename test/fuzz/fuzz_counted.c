@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     for (; counted_next(&in, &example); hashes += example.hash, lines += example.line)
         counted_put(&writer, in.file, &example);
     if (!in.failed) {
-        counted_put_end(&writer, in.shapes, in.shape_count, in.lines);
+        counted_put_end(&writer, in.shapes, in.shape_count, &in.census, in.lines);
         struct counted_reader copy = { .arena = &arena, .at = out.at, .end = out.at + out.size };
         for (; counted_next(&copy, &example); again += example.hash, lines -= example.line)
             ;

@@ -94,3 +94,15 @@ TEST(a_file_that_shrinks_while_it_is_read_ends_no_program_by_a_signal)
     CHECK(WIFEXITED(status));
     CHECK((WEXITSTATUS(status)) == ERR_INPUT);
 }
+
+TEST(a_file_that_is_tried_is_left_as_it_was)
+{
+    const char *path = files_path("tried"), *fifo = files_path("tried-fifo");
+    CHECK(!file_try(path) && access(path, F_OK));
+    CHECK(!file_write(path, TEXT("kept")) && !file_try(path) && holds(path, "kept"));
+    CHECK(!mkfifo(fifo, 0600) && !file_try(fifo)); // does not wait for a reader
+    CHECK(!file_try(NULL) && !file_try("-") && !file_try("/dev/null"));
+    CHECK(file_try("test/nowhere/tried") == ERR_INPUT);
+    CHECK(strstr(error_text(), "test/nowhere/tried: cannot be written"));
+    CHECK(file_try("test/data") == ERR_INPUT && strstr(error_text(), "Is a directory"));
+}

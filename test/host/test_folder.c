@@ -30,8 +30,18 @@ TEST(folder_without_such_files_is_empty_and_a_missing_one_is_an_error)
     CHECK(strstr(error_text(), "test/data/nowhere"));
 }
 
+TEST(folder_can_be_written_or_made_where_it_is_tried)
+{
+    CHECK(!folder_try("test") && !folder_try("test/") && !folder_try("to-be-made"));
+    CHECK(!folder_try("test/to-be-made/") && !folder_is("test/to-be-made"));
+    CHECK(folder_try("test/nowhere/to-be-made") == ERR_INPUT);
+    CHECK(folder_try("test/main.c") == ERR_INPUT && strstr(error_text(), "Not a directory"));
+}
+
 TEST(folder_tells_files_from_folders)
 {
+    CHECK(folder_is("test/data/config") && !folder_is("test/data/config/llama.json"));
+    CHECK(!folder_is("test/data/nowhere"));
     CHECK(folder_has("test/data/config", "llama.json"));
     CHECK(folder_has("test/data/config/llama.json", ""));
     CHECK(!folder_has("test/data", "config"));

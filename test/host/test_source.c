@@ -123,12 +123,44 @@ TEST(source_reads_folders_patterns_and_many_files_in_order)
     files_write("set/README.md", TEXT("no"));
     files_write("set/.hidden.jsonl", TEXT("no"));
     files_write("set/dataset_info.json", TEXT("{}"));
+    files_write("set/Readme.txt", TEXT("no"));
+    files_write("set/deep/LICENSE.txt", TEXT("no"));
+    files_write("set/requirements-dev.txt", TEXT("no"));
+    files_write("set/licenses.txt", TEXT("4"));
     const char *folder = files_path("set"), *pattern = files_path("set/[ab].jsonl");
     const char *words[] = { pattern, folder };
     CHECK(is(spelled(words, 2, (struct source_options){ 0 }),
-             "a.jsonl:1:1|b.jsonl:1:2|a.jsonl:1:1|b.jsonl:1:2|c.txt:1:3|"));
+             "a.jsonl:1:1|b.jsonl:1:2|a.jsonl:1:1|b.jsonl:1:2|c.txt:1:3|licenses.txt:1:4|"));
+    CHECK(is(spelled_one(files_path("set/Readme.txt"), 0), "Readme.txt:1:no|"));
     struct inputs inputs;
-    CHECK(!inputs_find(&inputs, &test_arena, words, 2) && inputs.total_bytes == 9);
+    CHECK(!inputs_find(&inputs, &test_arena, words, 2) && inputs.total_bytes == 10);
+}
+
+// The rows of the files that a pattern below the folder "tree" matches.
+static const char *matched(const char *pattern)
+{
+    return spelled_one(text_format(&test_arena, "%s/%s", files_path("tree"), pattern), 0);
+}
+
+TEST(two_stars_stand_for_any_number_of_folders)
+{
+    files_write("tree/a.jsonl", TEXT("1\n"));
+    files_write("tree/x/b.jsonl", TEXT("2\n"));
+    files_write("tree/x/y/c.jsonl", TEXT("3\n"));
+    files_write("tree/x/y/d.txt", TEXT("4"));
+    files_write("tree/x/y/x/e.jsonl", TEXT("5\n"));
+    files_write("tree/.git/f.jsonl", TEXT("no"));
+    files_write("tree/x/.g.jsonl", TEXT("no"));
+    CHECK(is(matched("**/*.jsonl"), "a.jsonl:1:1|b.jsonl:1:2|c.jsonl:1:3|e.jsonl:1:5|"));
+    CHECK(is(matched("**/y/*"), "c.jsonl:1:3|d.txt:1:4|e.jsonl:1:5|"));
+    CHECK(is(matched("x/**/c.jsonl"), "c.jsonl:1:3|"));
+    CHECK(is(matched("**/x/**/*.jsonl"), "b.jsonl:1:2|c.jsonl:1:3|e.jsonl:1:5|"));
+    CHECK(is(matched("x/y/**"), "c.jsonl:1:3|d.txt:1:4|e.jsonl:1:5|"));
+    CHECK(is(matched("**/x"), "b.jsonl:1:2|c.jsonl:1:3|d.txt:1:4|e.jsonl:1:5|"));
+    CHECK(is(matched("**.jsonl"), "a.jsonl:1:1|"));
+    CHECK(is(matched("**/.g.jsonl"), ".g.jsonl:1:no|"));
+    CHECK(is(matched("**/*.parquet"), "error 3"));
+    CHECK(strstr(error_text(), "no file matches this pattern"));
 }
 
 TEST(source_names_what_cannot_be_read)
@@ -153,6 +185,66 @@ TEST(source_refuses_what_is_no_dataset_and_says_what_is_read)
     CHECK(
         is(spelled_one(files_gzip("set.tar.gz", (struct text){ tar, sizeof tar }), 0), "error 3"));
     CHECK(strstr(error_text(), "set.tar.gz: is a tar archive"));
+}
+
+TEST(source_refuses_a_web_page_that_is_named_as_data)
+{
+    struct text page = TEXT("\xEF\xBB\xBF\n<!DOCTYPE html>\n<title>404</title>\n");
+    static const char *const names[] = { "page.jsonl", "page.json",    "page.csv",
+                                         "page.tsv",   "page.parquet", "page.arrow" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        CHECK(is(spelled_one(files_write(names[i], page), 0), "error 3"));
+        CHECK(strstr(error_text(), names[i]) && strstr(error_text(), ": is a web page, not the"));
+    }
+    CHECK(is(spelled_one(files_gzip("page.jsonl.gz", TEXT("<html lang=en>\n")), 0), "error 3"));
+    CHECK(strstr(error_text(), "page.jsonl.gz: is a web page"));
+    CHECK(is(spelled_one(files_write("page.txt", TEXT("<html>")), 0), "page.txt:1:<html>|"));
+    CHECK(is(spelled_one(files_write("page.html", TEXT("<html>")), 0), "page.html:1:<html>|"));
+    CHECK(is(spelled_one(files_write("no_page.csv", TEXT("<htmlish>,b\n1,2\n")), 0),
+             "no_page.csv:2:1,2|"));
+}
+
+TEST(source_refuses_the_error_message_of_an_object_store_by_its_code)
+{
+    struct text error =
+        TEXT("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>NoSuchKey</Code>"
+             "<Message>The specified key does not exist.</Message></Error>");
+    static const char *const names[] = { "s3.jsonl", "s3.json", "s3.csv", "s3.parquet" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        CHECK(is(spelled_one(files_write(names[i], error), 0), "error 3"));
+        CHECK(
+            strstr(error_text(), ": is an error message of an object store (NoSuchKey), not data"));
+    }
+    CHECK(is(spelled_one(files_write("s3.txt", TEXT("<Error>")), 0), "s3.txt:1:<Error>|"));
+    CHECK(is(spelled_one(files_write("x.csv", TEXT("<?xml?>,b\n1,2\n")), 0), "x.csv:2:1,2|"));
+}
+
+TEST(source_takes_the_separator_that_excel_names_in_the_first_line)
+{
+    struct text table = TEXT("\xEF\xBB\xBFsep=;\r\ntext;id\r\none, two;1\r\n");
+    CHECK(is(spelled_one(files_write("excel.csv", table), 0), "excel.csv:3:one, two;1|"));
+}
+
+TEST(source_refuses_lines_that_would_all_be_one)
+{
+    CHECK(is(spelled_one(files_write("mac.csv", TEXT("text,id\rone,1\rtwo,2\r")), 0), "error 3"));
+    CHECK(strstr(error_text(), "mac.csv: ends its lines with carriage returns alone"));
+    CHECK(is(spelled_one(files_write("mac.txt", TEXT("one\rtwo")), 0), "error 3"));
+    CHECK(is(spelled_one(files_write("end.txt", TEXT("one\r")), 0), "end.txt:1:one|"));
+    CHECK(is(spelled_one(files_write("wide.csv", TEXT("t\0e\0x\0t\0\n\0a\0\n\0")), 0), "error 3"));
+    CHECK(strstr(error_text(), "text in UTF-8"));
+    CHECK(is(spelled_one(files_write("wide.txt", TEXT("h\0i\0\n\0")), 0), "error 3"));
+}
+
+TEST(source_refuses_a_pointer_of_git_lfs)
+{
+    static const char *const names[] = { "lfs.jsonl", "lfs.parquet", "lfs.txt", "lfs.csv" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct text pointer = TEXT("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2\n"
+                                   "size 12345\n");
+        CHECK(is(spelled_one(files_write(names[i], pointer), 0), "error 3"));
+        CHECK(strstr(error_text(), ": is a pointer of Git LFS"));
+    }
 }
 
 TEST(source_counts_a_row_that_is_too_long_and_goes_on)

@@ -22,10 +22,11 @@ static struct trial_result run_made_up(void *context, struct trial trial)
 {
     struct made_up *device = context;
     double each = device->milliseconds[trial.offer] * (1 + 0.02 * rng_normal(&device->rng));
-    struct trial_result result = { .has_same_bits = !device->has_other_bits[trial.offer],
-                                   .milliseconds = each,
-                                   .spent =
-                                       (trial.runs + (trial.is_first ? TRIALS_CHECKS : 0)) * each };
+    struct trial_result result = {
+        .has_same_bits = !device->has_other_bits[trial.offer],
+        .milliseconds = each,
+        .spent = (trial.settle + trial.runs + (trial.is_first ? TRIALS_CHECKS : 0)) * each
+    };
     device->runs[trial.offer] += trial.runs;
     device->spent += result.spent;
     device->longest = fmax(device->longest, result.spent);
@@ -64,6 +65,47 @@ TEST(trials_take_the_fastest_offer_of_those_with_the_bits_of_the_first)
         CHECK(best >= 0 && !device.has_other_bits[best]);
         CHECK(device.milliseconds[best] <= 1.05 * fastest_allowed(&device)); // noise is 2 %
         CHECK(!trials_next(&trials).runs);
+    }
+}
+
+// A device at its power limit, whose clock follows what it runs after 50 ms: a run takes the time
+// of its energy then, before that the time of its cycles at the clock of the offer before.
+struct limited {
+    double cycles[8], energy[8]; // in milliseconds, at a clock of 1 and at the limit
+    double clock;
+};
+
+static struct trial_result run_limited(void *context, struct trial trial)
+{
+    struct limited *device = context;
+    const double lag = 50;
+    double cycles = device->cycles[trial.offer], energy = device->energy[trial.offer], at = 0;
+    struct trial_result result = { .has_same_bits = true };
+    for (int i = -trial.settle; i < trial.runs; i++) {
+        double each = at < lag ? cycles / device->clock : energy;
+        at += each;
+        result.milliseconds += i < 0 ? 0 : each / trial.runs;
+    }
+    device->clock = at < lag ? device->clock : cycles / energy;
+    result.spent = at;
+    return result;
+}
+
+TEST(trials_at_the_power_limit_take_the_offer_that_needs_least_energy)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct rng rng = rng_seeded(seed);
+        struct limited device = { .clock = 1 };
+        double size = 1.5 * exp(fabs(rng_normal(&rng))), least = INFINITY; // of large products
+        for (int i = 0; i < 8; i++) {
+            device.cycles[i] = size * (1 + 0.1 * rng_uniform(&rng));
+            device.energy[i] = size * (1.2 + 0.1 * rng_uniform(&rng));
+            least = fmin(least, device.energy[i]);
+        }
+        struct trials trials = trials_of(8);
+        double left = INFINITY;
+        CHECK(trials_go_on(&trials, &left, run_limited, &device));
+        CHECK(device.energy[trials_best(&trials)] <= 1.001 * least);
     }
 }
 

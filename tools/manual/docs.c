@@ -45,7 +45,7 @@ static const char *field_type(const struct field *field)
     static const char *const by_kind[] = {
         [FIELD_SECONDS] = "number, seconds", [FIELD_BYTES] = "number, bytes",
         [FIELD_USD] = "number, USD",         [FIELD_SHARE] = "number, 0 to 1",
-        [FIELD_RATE] = "number, per second",
+        [FIELD_RATE] = "number, per second", [FIELD_PRICE] = "number, USD",
     };
     if (field->kind < sizeof by_kind / sizeof *by_kind && by_kind[field->kind])
         return by_kind[field->kind];
@@ -184,16 +184,17 @@ static void walk(struct rows *rows, const char *path, const struct json *value, 
     }
 }
 
-static enum err walk_file(struct rows *rows, const char *path, bool is_lines)
+// A document, or lines of them.
+static enum err walk_file(struct rows *rows, const char *path)
 {
     struct text text, line;
     struct json tree;
     TRY(file_read(&text, rows->arena, path));
-    if (!is_lines) {
-        TRY(json_read(&tree, rows->arena, text, path));
+    if (!json_read(&tree, rows->arena, text, path)) {
         walk(rows, "", &tree, path);
+        return OK;
     }
-    while (is_lines && text_next(&text, '\n', &line)) {
+    while (text_next(&text, '\n', &line)) {
         if (!line.size)
             continue;
         TRY(json_read(&tree, rows->arena, line, path));
@@ -213,7 +214,7 @@ int manual_keys(const char *kind, char **paths, int count, struct arena *arena)
     }
     struct rows rows = list(document, arena);
     for (int i = 0; i < count; i++)
-        if (walk_file(&rows, paths[i], !strcmp(kind, "metrics"))) {
+        if (walk_file(&rows, paths[i])) {
             printf("manual: %s\n", error_text());
             return 3;
         }
@@ -238,7 +239,7 @@ void manual_json(struct out *out)
         "# JSON documents\n\n"
         "Made by `make docs` from the tables in `tools/manual/documents.c` and from the field "
         "tables of the source; a test\ncompares them with what the program prints.\n\n"
-        "- Every document but metrics and merge has `kind` and `version`. Keys are added, never "
+        "- Every document but metrics has `kind` and `version`. Keys are added, never "
         "renamed; `version` "
         "changes if one changes its meaning.\n"
         "- Base units: bytes, seconds or hours, US dollars, tokens, shares from 0 to 1. The unit "

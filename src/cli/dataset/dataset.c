@@ -25,7 +25,7 @@ const struct field dataset_fields[] = {
           "chat template: .jinja file, chatml, llama3, plain or none", .value = "FILE",
           .fallback = "that of the model"),
     FIELD_OF(dataset_options, format, record_format_names,
-             "format of a row; csv: of the data, whatever its name", .value = "FORMAT"),
+             "format of the rows; csv reads the data as CSV whatever its name", .value = "FORMAT"),
     FIELD(dataset_options, fields, TEXT, "column names, e.g. instruction=query,output=reply",
           .value = "LIST", .fallback = "detected"),
     FIELD_OF(dataset_options, labels, chat_label_names, "which tokens carry loss",
@@ -90,6 +90,23 @@ static const char *beside(struct arena *arena, const char *path, const char *nam
     return slash ? text_format(arena, "%.*s/%s", (int)(slash - path), path, name) : name;
 }
 
+static bool is_config(struct arena *arena, const char *path)
+{
+    struct json root;
+    struct text text;
+    size_t size = strlen(path);
+    return size > 5 && !strcmp(path + size - 5, ".json") && !access(path, R_OK) &&
+           !file_read(&text, arena, path) && !json_read(&root, arena, text, path) &&
+           json_get(&root, "model_type");
+}
+
+// The tokenizer of --model. The files of a model whose config.json was given lie beside it.
+static enum err find_model_tokenizer(const char **path, struct arena *arena, const char *model)
+{
+    const char *place = is_config(arena, model) ? beside(arena, model, ".") : model;
+    return hub_find_tokenizer(path, arena, place);
+}
+
 // path stays NULL if the tokens are estimated.
 static enum err read_tokenizer(struct dataset *dataset, const char **path)
 {
@@ -98,7 +115,7 @@ static enum err read_tokenizer(struct dataset *dataset, const char **path)
     *path = NULL;
     if (given && !strcmp(given, "built-in"))
         return OK;
-    if (!given && (!options->model || hub_find_tokenizer(path, dataset->arena, options->model)))
+    if (!given && (!options->model || find_model_tokenizer(path, dataset->arena, options->model)))
         return OK;
     if (given)
         TRY(hub_find_tokenizer(path, dataset->arena, given));
@@ -156,7 +173,7 @@ static enum err read_model_template(struct chat_format *format, struct dataset *
 {
     struct chat_format other = { 0 };
     const char *model = dataset->options.model, *path;
-    if (!hub_find_tokenizer(&path, dataset->arena, model)) {
+    if (!find_model_tokenizer(&path, dataset->arena, model)) {
         TRY(read_beside(&other, dataset, path));
     } else {
         TRY(example_family_template(&dataset->rule.template_name, dataset->arena, model));

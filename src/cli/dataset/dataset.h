@@ -41,6 +41,7 @@ struct dataset {
     struct example_rule rule;
     struct out identity; // all that decides what a row becomes, in words and checksums
     bool needs_date;     // the template shows the day, and --date does not give it
+    bool warns_later;    // the caller prints all warnings of the profile: none is said before
 };
 
 // Finds and reads tokenizer and template. Without a tokenizer of the model on this machine, tokens
@@ -65,8 +66,9 @@ struct dataset_reading {
     const char *left_out_file;    // the first of them
     struct counted_shape *shapes; // how the rows of each file were read, likewise
     size_t shape_count;
-    int64_t lines;      // of the last file
-    int64_t read_bytes; // of the files or the range, as they lie on disk; packed ones packed
+    struct census census; // of the columns of all rows that are no tables, likewise
+    int64_t lines;        // of the last file
+    int64_t read_bytes;   // of the files or the range, as they lie on disk; packed ones packed
 };
 
 // Whether the words name the built-in data set, "example", which is no file.
@@ -80,6 +82,10 @@ void dataset_print_warnings(const struct profile *profile, struct arena *arena, 
 
 enum err dataset_read(struct dataset *dataset, const char *const *words, size_t count,
                       struct dataset_reading *reading);
+
+// Adds what a reading says of the data: format, columns, files that were left out.
+void dataset_describe(struct profile *out, struct arena *arena,
+                      const struct dataset_reading *reading);
 
 // Of preference data answers alone carry loss: the prompt is the same for both of a pair.
 void dataset_label_answers(struct dataset_options *options);

@@ -79,6 +79,17 @@ struct profile dataset_head(const struct dataset *dataset)
                              .labels = chat_label_names[dataset->options.labels] };
 }
 
+void dataset_describe(struct profile *out, struct arena *arena,
+                      const struct dataset_reading *reading)
+{
+    size_t listed = 0;
+    for (size_t i = 0; i < reading->shape_count; i++)
+        counted_add_shape(out, arena, &listed, &reading->shapes[i]);
+    profile_add_census(out, arena, &reading->census);
+    out->left_out_files = reading->left_out_files;
+    out->left_out_file = reading->left_out_file;
+}
+
 // After the last example: closes the file of lengths, and adds what is known of the data.
 static enum err finish(struct sums *sums, struct arena *arena,
                        const struct dataset_reading *reading, const char *name, enum err err)
@@ -87,13 +98,9 @@ static enum err finish(struct sums *sums, struct arena *arena,
     err = close_lengths(sums, err);
     counting_end(&sums->counting);
     TRY(err);
-    size_t listed = 0;
-    for (size_t i = 0; i < reading->shape_count; i++)
-        counted_add_shape(out, arena, &listed, &reading->shapes[i]);
+    dataset_describe(out, arena, reading);
     out->files = reading->files;
     out->file_count = reading->file_count;
-    out->left_out_files = reading->left_out_files;
-    out->left_out_file = reading->left_out_file;
     return counting_check(&sums->counting, name);
 }
 
@@ -107,7 +114,8 @@ enum err dataset_profile(struct profile *out, struct lengths *lengths, struct da
     enum err err = open_lengths(&sums, dataset->arena, lengths_path);
     if (!err)
         err = dataset_read(dataset, words, count, &reading);
-    return finish(&sums, dataset->arena, &reading, words[0], err);
+    const char *name = strcmp(words[0], "-") ? words[0] : "standard input";
+    return finish(&sums, dataset->arena, &reading, name, err);
 }
 
 enum err units_profile(struct profile *out, struct lengths *lengths, struct units *units,

@@ -26,7 +26,10 @@ enum {
 
 struct worker {
     struct example_worker examples;
-    struct arena rows; // of one row
+    struct arena rows;           // of one row
+    struct record_schema schema; // of one block, with the worker's census
+    struct census census;        // of the columns of all its rows
+    struct arena names;          // of the census
 };
 
 // An example while its block waits for the blocks before it. Small: a block of empty lines has
@@ -198,7 +201,8 @@ static void work_row(struct run *run, struct item *item, struct worker *worker,
                      const struct lines *rows, struct text row)
 {
     struct record record;
-    const struct example_table table = { item->schema, item->block.names, item->block.name_count };
+    const struct example_table table = { item->schema ? &worker->schema : NULL, item->block.names,
+                                         item->block.name_count };
     enum err err = example_read(&record, &worker->rows, &table, rows, row);
     for (int i = 0; i < record.count && !err; i++) {
         struct chat_text text;
@@ -214,6 +218,16 @@ static void work_row(struct run *run, struct item *item, struct worker *worker,
     }
     if (err)
         add_result(item, rows->line)->problem = text_copy(&item->scratch, text_of(error_text()));
+}
+
+// Of tables only the columns that are needed are read: their first rows know all of them.
+static void take_schema(struct worker *worker, const struct item *item)
+{
+    if (!item->schema)
+        return;
+    worker->schema = *item->schema;
+    worker->census.arena = &worker->names;
+    worker->schema.census = item->block.is_table ? NULL : &worker->census;
 }
 
 static void finish_counts(struct item *item, struct worker *worker)
@@ -246,6 +260,7 @@ static enum err work(void *context, void *at, int number)
     if (!worker->examples.cache) // created by the thread that uses it
         TRY(example_worker_init(&worker->examples, &run->dataset->rule));
     worker->examples.folder = item->folder;
+    take_schema(worker, item);
     struct arena_mark mark = arena_mark(&worker->rows);
     struct lines rows = item->block.rows;
     for (struct text row; lines_next(&rows, &row); arena_rewind(&worker->rows, mark))
@@ -598,7 +613,8 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                                                     .to = reading->to });
     if (!err) {
         list_files(&run);
-        dataset_note_left_out(&run.source.inputs);
+        if (!dataset->warns_later)
+            dataset_note_left_out(&run.source.inputs);
         run.progress = progress_start("reading", run.source.inputs.total_bytes, reading->quiet);
         run.bar = reading->progress ? reading->progress : &run.progress;
         err = pool_run(&job, workers);
@@ -608,8 +624,12 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
         size_pipe(&run);
         source_close(&run.source);
     }
-    for (int i = 0; run.workers && i < workers; i++)
+    reading->census = (struct census){ .arena = dataset->arena };
+    for (int i = 0; run.workers && i < workers; i++) {
+        census_merge(&reading->census, &run.workers[i].census);
+        arena_release(&run.workers[i].names);
         release_worker(&run.workers[i]);
+    }
     free(run.workers);
     tokenizer_words_release(dataset->rule.words);
     dataset->rule.words = NULL;
@@ -622,9 +642,10 @@ enum err dataset_check_pairs(const struct dataset_reading *reading)
 {
     for (size_t i = 0; i < reading->shape_count; i++)
         if (strcmp(reading->shapes[i].format, record_format_names[RECORD_PREFERENCE]))
-            return fail(ERR_INPUT,
-                        "--objective dpo compares a chosen with a rejected answer, and rows are of "
-                        "the format %s; --fields chosen=NAME,rejected=NAME names the columns",
-                        reading->shapes[i].format);
+            return fail(
+                ERR_INPUT,
+                "--objective dpo needs a chosen and a rejected answer in each row, but the "
+                "rows have the format %s; --fields chosen=NAME,rejected=NAME names the columns",
+                reading->shapes[i].format);
     return OK;
 }

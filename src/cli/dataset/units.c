@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 const struct field units_fields[] = {
-    FIELD(units_options, units, TEXT, "folder for results of work units, used again",
+    FIELD(units_options, units, TEXT, "folder for the results of work units, reused by later runs",
           .value = "DIR", .fallback = "none"),
     FIELD(units_options, shard, TEXT, "share of the units: K/N, auto, auto/N or all",
           .value = "SHARE", .fallback = "this rank's or array task's, else all"),
@@ -86,6 +86,13 @@ static const char *result_path(struct arena *arena, const struct units *units, s
                                const char *ending)
 {
     return text_format(arena, "%s/%s.%s", units->folder, units->keys[unit], ending);
+}
+
+// The sum of a result begins with its name: one that was copied to another's name is not taken for
+// it.
+static uint64_t sum_of_name(const char *path)
+{
+    return checksum(text_of(strrchr(path, '/') + 1), 0);
 }
 
 static int streams_of(const struct units *units)
@@ -166,7 +173,7 @@ enum err units_open(struct units *out, struct dataset *dataset, const char *cons
     list_files(out);
     struct text identity = out_view(&dataset->identity);
     name_units(out,
-               text_of(text_format(out->arena, "%s 1\n%s\n%.*s", out->wants_ids ? "tokens" : "unit",
+               text_of(text_format(out->arena, "%s 2\n%s\n%.*s", out->wants_ids ? "tokens" : "unit",
                                    program, TEXT_ARGS(identity))));
     if (mkdir(out->folder, 0777) && errno != EEXIST)
         return fail(ERR_INPUT, "%s: cannot be created: %s", out->folder, strerror(errno));
@@ -241,7 +248,8 @@ static enum err close_stream(struct stream *stream)
 // What counts as done comes last.
 static enum err finish(struct result *result, const struct dataset_reading *reading)
 {
-    counted_put_end(&result->writer, reading->shapes, reading->shape_count, reading->lines);
+    counted_put_end(&result->writer, reading->shapes, reading->shape_count, &reading->census,
+                    reading->lines);
     for (int i = streams_of(result->units); i > 0; i--)
         TRY(close_stream(&result->streams[i - 1]));
     return file_sync_folder(result->units->folder);
@@ -250,9 +258,11 @@ static enum err finish(struct result *result, const struct dataset_reading *read
 static enum err create(struct result *result, size_t unit)
 {
     const struct units *units = result->units;
-    for (int i = 0; i < streams_of(units); i++)
-        TRY(file_create(&result->streams[i].file,
-                        result_path(&result->arena, units, unit, endings[i])));
+    for (int i = 0; i < streams_of(units); i++) {
+        const char *path = result_path(&result->arena, units, unit, endings[i]);
+        TRY(file_create(&result->streams[i].file, path));
+        result->streams[i].sum = sum_of_name(path);
+    }
     return OK;
 }
 
@@ -357,7 +367,7 @@ enum err units_work(struct units *units, struct dataset *dataset, const struct s
         work->done += mine && !todo[i];
         bytes += todo[i] ? bytes_of(units, i) : 0;
     }
-    if (!shard->index)
+    if (!shard->index && !dataset->warns_later)
         dataset_note_left_out(&units->manifest.inputs);
     if (!work->quiet)
         note_uncut(units, shard);
@@ -388,8 +398,8 @@ enum err units_work(struct units *units, struct dataset *dataset, const struct s
 static enum err damaged(const char *path)
 {
     return fail(ERR_INPUT,
-                "%s: the result of this unit is damaged; remove it and start its worker "
-                "again",
+                "%s: the result of this unit is damaged, or that of another one; remove it and "
+                "start its worker again",
                 path);
 }
 
@@ -405,7 +415,7 @@ static enum err check_sum(int64_t *bytes, const char *path)
         return err;
     }
     char slice[SLICE_BYTES];
-    uint64_t sum = 0, wanted = 0;
+    uint64_t sum = sum_of_name(path), wanted = 0;
     *bytes = (int64_t)(about.st_size - (off_t)sizeof wanted);
     bool good = *bytes >= 0;
     for (int64_t at = 0; at < *bytes && good; at += SLICE_BYTES) {
@@ -472,8 +482,10 @@ static enum err read_result(struct units *units, size_t index, struct dataset_re
         err = damaged(path);
     place->file = unit->file + unit->files;
     place->lines += reader.lines;
-    if (!err)
+    if (!err) {
         add_shapes(reading, units, place, &reader);
+        census_merge(&reading->census, &reader.census);
+    }
     file_close(&file);
     return err;
 }
@@ -499,6 +511,7 @@ static void remove_leftovers(const struct units *units)
 enum err units_read(struct units *units, struct dataset_reading *reading)
 {
     struct place place = { 0 };
+    reading->census = (struct census){ .arena = units->arena };
     TRY(units_check(units));
     remove_leftovers(units);
     for (size_t i = 0; i < units->manifest.count; i++)

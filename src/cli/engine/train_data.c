@@ -104,6 +104,11 @@ enum err train_data_read(struct train_data *data, struct loader *loader, struct 
 {
     struct reading reading = { .data = data, .loader = loader, .is_first = !group->rank };
     TRY(dataset_open(&reading.dataset, arena, data->options));
+    if (!reading.dataset.rule.exact && !data->options->tokenizer)
+        return fail(ERR_INPUT,
+                    "%s: no tokenizer found there (tokenizer.json, tokenizer.model), and training "
+                    "needs the model's own; give --tokenizer",
+                    data->options->model);
     TRY(read_share(&reading, arena, group));
     TRY(loader_gather(loader, group));
     return tell_bytes(data, group, reading.read_bytes);

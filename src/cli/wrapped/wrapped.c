@@ -38,6 +38,8 @@ static enum err begin_source(struct wrapped_source *source, struct wrapped *run)
     source->series.gpus = run->settings.gpus;
     source->series.step_tokens = run->settings.step_tokens > 0 ? run->settings.step_tokens : 0;
     TRY(trainer_log_init(&source->log, run->arena, run->settings.pattern, on_event, source));
+    if (run->settings.accumulation > 0)
+        source->log.accumulation = run->settings.accumulation;
     if (run->settings.steps_per_epoch > 0)
         source->log.steps_per_epoch = run->settings.steps_per_epoch;
     return OK;
@@ -374,6 +376,15 @@ static void remark_outlived(const struct child *child, struct out *out)
             child->needed == CHILD_KILL ? " by SIGKILL" : "");
 }
 
+void wrapped_remark_batches(const struct wrapped *run, struct out *out)
+{
+    const struct trainer_log *log = &run->source->log;
+    if (log->in_batches && isnan(log->accumulation) &&
+        run->source->series.origin == STEP_SERIES_GIVEN)
+        out_put(out, "gpuhours: the trainer counts micro-batches, not steps: where gradients are "
+                     "accumulated, give --tokens-per-step of one micro-batch, or --plan\n");
+}
+
 void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out *out)
 {
     const struct child *child = &run->child;
@@ -385,6 +396,7 @@ void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out 
             "driver\n",
             child->immortal);
     remark_others(run, arena, out);
+    wrapped_remark_batches(run, out);
     if (run->unseen_bytes > 0)
         out_put(out,
                 "gpuhours: the trainer printed faster than can be read: %s of its output were not "

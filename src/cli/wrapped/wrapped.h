@@ -31,6 +31,7 @@ struct wrapped_settings {
     double silent_seconds;  // without output and steps before it is stopped; INFINITY: never
     double sample_seconds;  // between samples of the GPUs
     double step_tokens;     // NAN: as the trainer reports
+    double accumulation;    // of the plan, for bars that count micro-batches; 0 or NAN: unknown
     double steps_per_epoch; // of the plan, for logs without a count of steps; 0 or NAN: unknown
     int gpus;               // that train; 0: those seen in use
     struct steady_rule rule;
@@ -95,3 +96,6 @@ double wrapped_elapsed(const struct wrapped *run);
 
 // Messages about how it ended: had to be killed, left processes …
 void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out *out);
+
+// Says that steps may be micro-batches, where nothing tells how many make a step.
+void wrapped_remark_batches(const struct wrapped *run, struct out *out);

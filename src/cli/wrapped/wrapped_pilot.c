@@ -144,11 +144,14 @@ static void fill_stalls(struct pilot *out, const struct wrapped *run)
     double stalled = slow[STEADY_STALL].extra_seconds;
     bool widths_vary = run->steady.widths_seen > 0;
     bool data = stalled > 0 && !widths_vary && idle_in_stalls(run);
+    struct steady_recurring recurring = steady_recurring(&run->steady);
     out->stalls =
         (struct pilot_stalls){ .data_seconds = data ? stalled : NAN,
                                .evaluation_seconds = slow[STEADY_EVALUATION].extra_seconds,
                                .save_seconds = slow[STEADY_SAVE].extra_seconds,
-                               .other_seconds = data ? 0 : stalled };
+                               .other_seconds = data ? 0 : stalled,
+                               .recurring_share = recurring.share,
+                               .recurring_error = recurring.error };
     const struct wrapped_source *source = run->source;
     double first = !isnan(source->begin_seconds) ? source->begin_seconds
                    : source->series.count        ? source->series.steps[0].end_seconds
@@ -156,8 +159,9 @@ static void fill_stalls(struct pilot *out, const struct wrapped *run)
     out->apart.startup_seconds = first - run->began_seconds;
 }
 
-// What first sights of widths cost. The stalls that nothing else explains load kernels: on an H200
-// they came with the first width of an alignment, and not again on that machine.
+// What first sights of widths cost. The stalls that nothing else explains and that do not go on
+// load kernels: on an H200 they came with the first width of an alignment, and not again on that
+// machine.
 static void fill_transient(struct pilot *out, const struct wrapped *run,
                            const struct outlook_plan *plan)
 {
@@ -165,7 +169,7 @@ static void fill_transient(struct pilot *out, const struct wrapped *run,
     out->transient.first_steps_seconds = steady->first_seconds;
     if (!plan || !(steady->seconds_per_width >= 0) || !(steady->widths_seen > 0))
         return;
-    double stalled = out->stalls.other_seconds > 0 ? out->stalls.other_seconds : 0;
+    double stalled = steady->slow[STEADY_STALL].extra_seconds - steady_recurring(steady).seconds;
     out->transient = (struct pilot_transient){
         .seconds_per_width = steady->seconds_per_width,
         .widths_seen = steady->widths_seen,
@@ -266,14 +270,20 @@ static void fill_phases(struct pilot *out, const struct wrapped *run,
 static const char *find_doubts(const struct wrapped *run, const struct pilot *pilot,
                                const struct outlook_plan *plan, struct arena *arena)
 {
-    const char *own = step_series_doubts(&run->source->series, arena, pilot->tokens_per_s.mean);
+    double counted = plan && plan->labelled_share < 1 ? plan->labelled_share : 1;
+    const char *own =
+        step_series_doubts(&run->source->series, arena, pilot->tokens_per_s.mean, counted);
     double seen = pilot->composition.tokens, planned = plan ? outlook_step_tokens(plan) : NAN;
     const double most = 1.5; // batches of random rows differ by less
-    if (!(seen > most * planned || planned > most * seen))
-        return own;
-    return text_format(arena, "%s%sits steps have %s tokens, and the plan's %s", own ? own : "",
-                       own ? "; " : "", text_commas(arena, llround(seen)),
-                       text_commas(arena, llround(planned)));
+    struct out out = { .arena = arena };
+    if (run->source->series.out_of_memory)
+        out_put(&out, "the trainer ran out of GPU memory");
+    if (own)
+        out_put(&out, "%s%s", out.size ? "; " : "", own);
+    if (seen > most * planned || planned > most * seen)
+        out_put(&out, "%sits steps have %s tokens, and the plan's %s", out.size ? "; " : "",
+                text_commas(arena, llround(seen)), text_commas(arena, llround(planned)));
+    return out.size ? out_string(&out) : NULL;
 }
 
 void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wrapped *run,

@@ -80,6 +80,7 @@ struct chat {
     struct text header;    // the generation prompt; .at NULL until known
     bool passes_differ;    // a loop pass once differed from the prefixes: use prefixes only
     int64_t pass_count;    // passes used so far; some of them are checked
+    size_t checked;        // the message of this conversation that was checked last
     int probed, renders;   // parts that were tried, and those of them that the template renders
     const char *reasoning; // the key under which the template reads it
     int adapted, left_out; // of this render

@@ -21,13 +21,16 @@
 // and the engine records which bytes each pass wrote (template_run.passes). An answer's pass minus
 // the generation prompt at its start is its extent. That takes one render instead of two for each
 // message. It is a guess about the template, so the first CHECKED_PASSES passes and every 100th
-// after them are compared with prefixes; one difference and passes are not used again.
+// after them are compared with prefixes; one difference and passes are not used again. A comparison
+// renders the conversation up to its message, so after the first ones each stands at least twice as
+// far into the conversation as the one before: together they cost a few renders of any length.
 //
 // Invariant: labelled spans are in rising order, do not touch, and end within the text.
 
 #include "core/data/chat_internal.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CHECKED_PASSES = 50 };
@@ -51,20 +54,6 @@ void chat_label(struct chat *chat, size_t start, size_t end)
         chat->span_room = room;
     }
     chat->spans[chat->span_count++] = (struct template_span){ start, end };
-}
-
-// Removes bytes start … end - 1 from the labels.
-static void unlabel(struct chat *chat, size_t start, size_t end)
-{
-    size_t count = chat->span_count;
-    struct template_span *old = ARENA_NEW(&chat->rows, struct template_span, count + 1);
-    if (count)
-        memcpy(old, chat->spans, count * sizeof *old);
-    chat->span_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        chat_label(chat, old[i].start, old[i].end < start ? old[i].end : start);
-        chat_label(chat, old[i].start > end ? old[i].start : end, old[i].end);
-    }
 }
 
 bool chat_is_role(struct template_value message, const char *role)
@@ -198,13 +187,24 @@ static bool pass_extent(struct chat *chat, const struct template_list *messages,
     return true;
 }
 
+// Whether the loop pass of message index is to be compared with prefixes.
+static bool is_checked(struct chat *chat, size_t index)
+{
+    if (chat->pass_count++ < CHECKED_PASSES)
+        return true;
+    if (chat->pass_count % 100 || index < 2 * chat->checked)
+        return false;
+    chat->checked = index;
+    return true;
+}
+
 static struct template_span extent(struct chat *chat, const struct template_list *messages,
                                    size_t index)
 {
     struct template_span pass;
     if (!pass_extent(chat, messages, index, &pass))
         return prefix_extent(chat, messages, index);
-    if (chat->pass_count++ >= CHECKED_PASSES && chat->pass_count % 100)
+    if (!is_checked(chat, index))
         return pass;
     struct template_span span = prefix_extent(chat, messages, index);
     chat->passes_differ = span.start != pass.start || span.end != pass.end;
@@ -252,15 +252,29 @@ static void label_answers(struct chat *chat, const struct template_list *message
     }
 }
 
-static void label_all(struct chat *chat, const struct template_list *messages)
+static int by_start(const void *a, const void *b)
 {
-    chat_label(chat, 0, chat->out.size);
-    for (size_t i = 0; i < messages->count; i++) {
-        if (carries_loss(messages->items[i]))
-            continue;
-        struct template_span span = extent(chat, messages, i);
-        unlabel(chat, span.start, span.end);
+    const struct template_span *one = a, *other = b;
+    return (one->start > other->start) - (one->start < other->start);
+}
+
+// Labels everything from byte start on, except the messages from first on that carry no loss. They
+// are sorted because a template may write messages in another order.
+static void label_rest(struct chat *chat, const struct template_list *messages, size_t first,
+                       size_t start)
+{
+    size_t count = 0;
+    struct template_span *unlabelled =
+        ARENA_NEW(&chat->rows, struct template_span, messages->count + 1);
+    for (size_t i = first; i < messages->count; i++)
+        if (!carries_loss(messages->items[i]))
+            unlabelled[count++] = extent(chat, messages, i);
+    qsort(unlabelled, count, sizeof *unlabelled, by_start);
+    for (size_t i = 0; i < count; i++) {
+        chat_label(chat, start, unlabelled[i].start);
+        start = unlabelled[i].end > start ? unlabelled[i].end : start;
     }
+    chat_label(chat, start, chat->out.size);
 }
 
 // Labels everything after the prompt; where the row has no prompt, the last answer and what
@@ -273,23 +287,16 @@ static void label_completion(struct chat *chat, const struct template_list *mess
         last--;
     if (!prompt_count)
         first = last > 0 ? last - 1 : 0;
-    if (first >= messages->count)
-        return;
-    size_t start = extent(chat, messages, first).start;
-    chat_label(chat, start, chat->out.size);
-    for (size_t i = first; i < messages->count; i++) {
-        if (carries_loss(messages->items[i]))
-            continue;
-        struct template_span span = extent(chat, messages, i);
-        unlabel(chat, span.start, span.end);
-    }
+    if (first < messages->count)
+        label_rest(chat, messages, first, extent(chat, messages, first).start);
 }
 
 void chat_label_messages(struct chat *chat, const struct template_list *messages,
                          size_t prompt_count)
 {
+    chat->checked = 0;
     switch (chat->settings.labels) {
-    case CHAT_ALL: label_all(chat, messages); break;
+    case CHAT_ALL: label_rest(chat, messages, 0, 0); break;
     case CHAT_ASSISTANT: label_answers(chat, messages); break;
     case CHAT_COMPLETION: label_completion(chat, messages, prompt_count); break;
     }

@@ -14,7 +14,7 @@ enum {
     PARTS = 16,
     IMAGES = 32,
     OTHER_FILE = 64, // the index of the file comes first
-    END = 128,       // no example: shapes and the number of lines follow
+    END = 128,       // no example: the number of lines, shapes and the census follow
 };
 
 static const int64_t LONGEST_STEP = (int64_t)1 << 40; // lines between two examples
@@ -102,8 +102,19 @@ void counted_put(struct counted_writer *w, size_t file, const struct example *ex
         out_bytes(out, (const char *)&example->images, sizeof example->images);
 }
 
+static void put_census(struct out *out, const struct census *census)
+{
+    put_number(out, (uint64_t)census->bytes);
+    put_number(out, census->count);
+    for (size_t i = 0; i < census->count; i++) {
+        put_string(out, census->columns[i].name);
+        put_string(out, census->columns[i].part);
+        put_number(out, (uint64_t)census->columns[i].bytes);
+    }
+}
+
 void counted_put_end(struct counted_writer *w, const struct counted_shape *shapes, size_t count,
-                     int64_t lines)
+                     const struct census *census, int64_t lines)
 {
     struct out *out = w->out;
     out_char(out, (char)END);
@@ -123,6 +134,7 @@ void counted_put_end(struct counted_writer *w, const struct counted_shape *shape
             out_bytes(out, (const char *)&column->share, sizeof column->share);
         }
     }
+    put_census(out, census);
 }
 
 // --- reading -----------------------------------------------------------------
@@ -183,6 +195,21 @@ static const char *kept(struct counted_reader *r, const char *string)
     return string ? text_copy(r->arena, text_of(string)) : NULL;
 }
 
+static void get_census(struct counted_reader *r)
+{
+    r->census = (struct census){ .arena = r->arena };
+    int64_t bytes = get_count(r);
+    size_t count = get_length(r, 4);
+    for (size_t i = 0; i < count && !r->failed; i++) {
+        const char *name = get_string(r), *part = kept(r, get_string(r));
+        int64_t of_column = get_count(r);
+        r->failed = r->failed || !name || of_column > bytes;
+        if (!r->failed)
+            census_add(&r->census, text_of(name), part, of_column);
+    }
+    r->census.bytes = bytes;
+}
+
 static void get_end(struct counted_reader *r)
 {
     r->lines = get_count(r);
@@ -205,6 +232,7 @@ static void get_end(struct counted_reader *r)
             get_bytes(r, &column->share, sizeof column->share);
         }
     }
+    get_census(r);
     r->failed = r->failed || r->at != r->end;
 }
 

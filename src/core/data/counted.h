@@ -2,11 +2,11 @@
 // counted: what a profile needs of each example, in about sixteen bytes; the result of a work unit.
 //
 //     counted_put(&writer, file, &example); …          // in order
-//     counted_put_end(&writer, shapes, count, lines);
+//     counted_put_end(&writer, shapes, count, &census, lines);
 //
 //     struct counted_reader reader = { .at = text.at, .end = text.at + text.size };
 //     while (counted_next(&reader, &example)) …        // example.file is NULL: reader.file says it
-//     reader.shapes, reader.lines; reader.failed
+//     reader.shapes, reader.census, reader.lines; reader.failed
 //
 // A profile is made by adding such examples in order (counting.h), whether they come from the data
 // or from here: so the merged profile of all units equals the profile of one run to the last byte,
@@ -46,18 +46,20 @@ struct counted_writer {
 
 void counted_put(struct counted_writer *writer, size_t file, const struct example *example);
 void counted_put_end(struct counted_writer *writer, const struct counted_shape *shapes,
-                     size_t count, int64_t lines);
+                     size_t count, const struct census *census, int64_t lines);
 
 struct counted_reader {
-    struct arena *arena; // of the shapes
+    struct arena *arena; // of the shapes and the census
     const char *at, *end;
     size_t file; // of the example that was read
     int64_t line;
     bool failed; // the bytes are not what a writer wrote
     struct counted_shape *shapes;
     size_t shape_count;
+    struct census census;
     int64_t lines;
 };
 
-// False after the last example, when the shapes and the number of lines are known, or on failure.
+// False after the last example, when shapes, census and the number of lines are known, or on
+// failure.
 bool counted_next(struct counted_reader *reader, struct example *example);

@@ -121,6 +121,8 @@ void counting_add(struct counting *counting, const struct example *example)
                      example->problem);
         return;
     }
+    profile->tokens += example->tokens;
+    profile->labelled_tokens += example->labelled;
     profile->text_bytes += example->text_bytes;
     profile->images = vision_load_sum(&profile->images, &example->images);
     if (counting->lengths->count == LENGTHS_SIMULATED)

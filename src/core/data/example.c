@@ -90,7 +90,7 @@ enum err example_read(struct record *out, struct arena *arena, const struct exam
 {
     if (rows->cutter.format == LINES_TEXT) {
         if (!unicode_valid(row.at, row.size))
-            return fail(ERR_INPUT, "contains bytes that are not valid UTF-8");
+            return fail(ERR_INPUT, "contains bytes that are not valid UTF-8" RECORD_CONVERT);
         *out = (struct record){ ARENA_NEW(arena, struct record_sequence, 1), 1 };
         out->sequences[0] = (struct record_sequence){ .kind = RECORD_PLAIN, .completion = row };
         return OK;

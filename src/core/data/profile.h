@@ -102,6 +102,9 @@ void profile_note(struct profile *profile, struct arena *arena, enum profile_kin
 void profile_add_columns(struct profile *profile, struct arena *arena,
                          const struct record_column *columns, size_t count);
 
+// Takes the shares of columns from all rows, and adds used and large ones that appear late.
+void profile_add_census(struct profile *profile, struct arena *arena, const struct census *census);
+
 enum { PROFILE_WARNINGS = 8 };
 struct profile_warning {
     const char *code, *text;

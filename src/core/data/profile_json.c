@@ -22,7 +22,7 @@ const struct field window_fields[] = {
 
 const struct field profile_settings_fields[] = {
     FIELD(profile_settings, stack, TEXT, "trainer whose batches are simulated", .value = "STACK"),
-    FIELD(profile_settings, packer, TEXT, "packing algorithm of that trainer", .value = "NAME"),
+    FIELD(profile_settings, packer, TEXT, "packing algorithm of the trainer", .value = "NAME"),
     FIELD_OF(profile_settings, batching, batching_names, "how rows form batches", .value = "MODE"),
     FIELD(profile_settings, context, COUNT, "context window: longest row, in tokens",
           .value = "TOKENS", .fallback = "recommended for the data"),

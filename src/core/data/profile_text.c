@@ -153,6 +153,10 @@ static void print_windows(const struct profile *profile, struct arena *arena, st
     }
     out_char(out, '\n');
     columns_write(&columns, out);
+    out_put(out, "   ");
+    out_wrapped(out, 3, 3,
+                "padded, grouped, packed: share of the processed tokens that is not padding. cost: "
+                "of an epoch, over that of the smallest context that cuts nothing.");
     out_put(out, "\n  recommended ");
     print_words(out, text_format(arena, "%s: %s",
                                  text_commas(arena, plan->rows[plan->recommended].context),

@@ -3,6 +3,9 @@
 
 #include "core/data/profile.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static const double much_text = 0.05; // of the bytes, in a column that is not used
 
 // --- the warnings ------------------------------------------------------------
@@ -69,13 +72,27 @@ static const char *splits_left_out(const struct profile *profile, struct arena *
                        profile->left_out_files > 1 ? " and more" : "");
 }
 
+// Prompts alone carry no loss: a policy answers them.
+static const char *nothing_labelled(const struct profile *profile, struct arena *arena)
+{
+    const char *prompts = record_format_names[RECORD_PROMPT];
+    if (!profile->tokens || profile->labelled_tokens ||
+        (profile->format && !strcmp(profile->format, prompts)))
+        return NULL;
+    return text_format(arena,
+                       "no token carries loss with --labels %s, so nothing would be learned; see "
+                       "that answers have the role assistant and are not cut off, or give "
+                       "--labels all",
+                       profile->labels ? profile->labels : "as given");
+}
+
 static const struct {
     const char *code;
     const char *(*look)(const struct profile *profile, struct arena *arena);
 } table[] = {
     { "splits_left_out", splits_left_out }, { "unused_text", unused_text },
     { "media_uncounted", media_uncounted }, { "parts_as_text", parts_as_text },
-    { "parts_left_out", parts_left_out },
+    { "parts_left_out", parts_left_out },   { "nothing_labelled", nothing_labelled },
 };
 
 size_t profile_warnings(struct profile_warning *out, const struct profile *profile,
@@ -112,4 +129,47 @@ void profile_add_columns(struct profile *profile, struct arena *arena,
     }
     profile->columns = all;
     profile->column_count = known;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct census_column *one = a, *other = b;
+    int order = (one->bytes < other->bytes) - (one->bytes > other->bytes);
+    return order ? order : strcmp(one->name, other->name);
+}
+
+// The columns that are used or large; the first of them has most text.
+static void add_counted(struct profile *profile, struct arena *arena, const struct census *census)
+{
+    static const double large = 0.01;
+    size_t count = 0;
+    struct census_column *sorted = ARENA_NEW(arena, struct census_column, census->count);
+    struct record_column *counted = ARENA_NEW(arena, struct record_column, census->count);
+    for (size_t i = 0; i < census->count; i++)
+        if (census->columns[i].part ||
+            (double)census->columns[i].bytes >= large * (double)census->bytes)
+            sorted[count++] = census->columns[i];
+    qsort(sorted, count, sizeof *sorted, by_bytes);
+    for (size_t i = 0; i < count; i++)
+        counted[i] = (struct record_column){
+            .name = text_one_line(arena, text_of(sorted[i].name)),
+            .part = sorted[i].part,
+            .share = (double)sorted[i].bytes / (double)census->bytes,
+            .is_text = true,
+        };
+    profile_add_columns(profile, arena, counted, count);
+}
+
+void profile_add_census(struct profile *profile, struct arena *arena, const struct census *census)
+{
+    for (size_t i = 0; i < profile->column_count; i++) {
+        struct record_column *column = &profile->columns[i];
+        const struct census_column *counted = census_find(census, text_of(column->name));
+        if (!counted)
+            continue; // of a table, or without text
+        column->share = (double)counted->bytes / (double)census->bytes;
+        column->is_text = true;
+    }
+    if (census->count)
+        add_counted(profile, arena, census);
 }

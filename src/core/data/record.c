@@ -487,16 +487,16 @@ static enum err assemble(struct record *out, const struct row *row)
 
 // --- rows --------------------------------------------------------------------
 
-// Whether parts are keys within the object of this name.
-static bool is_outer(const struct record_schema *schema, struct text name)
+// A part that is a key within the object of this name; -1: none is.
+static int inner_field(const struct record_schema *schema, struct text name)
 {
     for (int i = 0; i < RECORD_FIELDS && schema->nested; i++) {
         struct text column = schema->columns[i];
         if (column.at && column.size > name.size + 1 && column.at[name.size] == '.' &&
             !memcmp(column.at, name.at, name.size))
-            return true;
+            return i;
     }
-    return false;
+    return -1;
 }
 
 // The part that a column is; -1: none. *rank is that of its name among the usual ones, for the
@@ -509,14 +509,14 @@ static int field_of(const struct record_schema *schema, struct text name, int *r
             return i;
     for (int i = 0; i < RECORD_FIELDS; i++)
         if (schema->by_name[i] && (*rank = record_usual_name((enum record_field)i, name)) >= 0)
-            return is_outer(schema, name) ? -1 : i;
+            return inner_field(schema, name) >= 0 ? -1 : i;
     return -1;
 }
 
 bool record_needs(const struct record_schema *schema, struct text name)
 {
     int rank;
-    return field_of(schema, name, &rank) >= 0 || is_outer(schema, name);
+    return field_of(schema, name, &rank) >= 0 || inner_field(schema, name) >= 0;
 }
 
 // Of several usual names of a part that have a value, the best one counts.
@@ -532,19 +532,49 @@ static void take_value(struct row *row, int field, int rank, struct text name,
     row->ranks[field] = rank;
 }
 
+// The parts that have their usual names within the object: columns of these names come first.
+static void take_usual(struct row *row, struct text outer, const struct template_entry *entry)
+{
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        int rank = row->schema->by_name[i]
+                       ? record_usual_name((enum record_field)i, entry->key.string)
+                       : -1;
+        if (rank < 0)
+            continue;
+        const char *name =
+            text_format(row->arena, "%.*s.%.*s", TEXT_ARGS(outer), TEXT_ARGS(entry->key.string));
+        take_value(row, i, rank + 2 * RECORD_NAMES, text_of(name), entry->value);
+        return;
+    }
+}
+
 // Fills in the parts that are keys within this object, "outer.key".
 static void take_nested(struct row *row, struct text outer, struct template_value object)
 {
     for (int i = 0; i < RECORD_FIELDS; i++) {
         struct text column = row->schema->columns[i];
-        if (!column.at || column.size < outer.size + 2 || column.at[outer.size] != '.' ||
-            memcmp(column.at, outer.at, outer.size))
+        if (!column.at || row->schema->by_name[i] || column.size < outer.size + 2 ||
+            column.at[outer.size] != '.' || memcmp(column.at, outer.at, outer.size))
             continue;
         struct text key = { column.at + outer.size + 1, column.size - outer.size - 1 };
         const struct template_value *value = template_value_find(object.dict, key);
         if (value)
             row->fields[i] = *value;
     }
+    for (size_t i = 0; i < object.dict->count; i++)
+        take_usual(row, outer, &object.dict->entries[i]);
+}
+
+static bool is_number(enum json_kind kind)
+{
+    return kind != JSON_STRING && kind != JSON_ARRAY && kind != JSON_OBJECT;
+}
+
+static void note_column(const struct record_schema *schema, struct text name, int field,
+                        size_t bytes)
+{
+    field = field >= 0 ? field : inner_field(schema, name);
+    census_add(schema->census, name, field >= 0 ? record_field_names[field] : NULL, (int64_t)bytes);
 }
 
 enum err record_read(struct record *out, const struct record_schema *schema, struct arena *arena,
@@ -554,19 +584,23 @@ enum err record_read(struct record *out, const struct record_schema *schema, str
     struct json_reader in = json_reader(row);
     struct text key;
     if (!unicode_valid(row.at, row.size))
-        return fail(ERR_INPUT, "contains bytes that are not valid UTF-8");
+        return fail(ERR_INPUT, "contains bytes that are not valid UTF-8" RECORD_CONVERT);
     if (json_peek(&in) != JSON_OBJECT)
         return fail(ERR_INPUT, "is %s; it must be an object with %.*s",
                     json_peek(&in) == JSON_NONE ? "not JSON" : json_kind_name(json_peek(&in)),
                     TEXT_ARGS(text_of(schema->sentence ? schema->sentence : "its columns")));
     for (json_object(&in); json_key(&in, arena, &key);) {
         int rank, field = field_of(schema, key, &rank);
+        bool has_text = !is_number(json_peek(&in));
+        const char *start = in.at;
         if (field >= 0)
             take_value(&read, field, rank, key, template_value_take(&in, arena));
-        else if (schema->nested && json_peek(&in) == JSON_OBJECT)
+        else if (json_peek(&in) == JSON_OBJECT && inner_field(schema, key) >= 0)
             take_nested(&read, key, template_value_take(&in, arena));
         else
             json_skip(&in);
+        if (schema->census && has_text)
+            note_column(schema, key, field, (size_t)(in.at - start));
     }
     struct text rest = text_trim((struct text){ in.at, (size_t)(in.end - in.at) });
     if (in.problem || rest.size)
@@ -606,10 +640,13 @@ enum err record_read_columns(struct record *out, const struct record_schema *sch
     struct row read = empty_row(arena, schema);
     for (size_t i = 0; i < count; i++) {
         int rank, field = field_of(schema, names[i], &rank);
+        if (schema->census)
+            note_column(schema, names[i], field, cells[i].size);
         if (field < 0 || !cells[i].at)
             continue;
         if (!unicode_valid(cells[i].at, cells[i].size))
-            return fail(ERR_INPUT, "\"%.*s\" is not valid UTF-8", TEXT_ARGS(names[i]));
+            return fail(ERR_INPUT, "\"%.*s\" is not valid UTF-8" RECORD_CONVERT,
+                        TEXT_ARGS(names[i]));
         take_value(&read, field, rank, names[i],
                    cell_value(arena, (enum record_field)field, cells[i]));
     }

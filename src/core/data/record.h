@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include "core/data/census.h"
 #include "core/template/template_value.h"
 #include "core/vision/image.h"
 
@@ -49,7 +50,8 @@ enum record_field {
     RECORD_FIELDS,
 };
 
-// A column of the data, and the share of the text bytes in the first rows that it holds.
+// A column of the data, and the share of the text bytes that it holds: in the first rows, and where
+// there is a census in all.
 struct record_column {
     const char *name;
     const char *part; // what it is read as; NULL: not used
@@ -65,6 +67,7 @@ struct record_schema {
     const char *sentence;               // for people: the format and its columns
     struct record_column *all;
     size_t count;
+    struct census *census; // counts the columns of each row that is read; NULL: nobody asked
 };
 
 enum record_kind {
@@ -121,6 +124,9 @@ enum err record_detect_columns(struct record_schema *out, struct arena *arena,
 
 // Whether rows read as the schema says need this column of a table.
 bool record_needs(const struct record_schema *schema, struct text name);
+
+// The way out of text in another encoding, for the end of an error.
+#define RECORD_CONVERT "; convert the file (one from Windows: iconv -f windows-1252 -t utf-8)"
 
 enum err record_read(struct record *out, const struct record_schema *schema, struct arena *arena,
                      struct text row);

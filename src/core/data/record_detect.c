@@ -25,7 +25,7 @@ const char *const record_format_names[] = {
     NULL,
 };
 
-static const char *const field_names[RECORD_FIELDS] = {
+const char *const record_field_names[RECORD_FIELDS] = {
     "messages", "tools",      "system", "instruction", "input",    "output", "history",
     "prompt",   "completion", "text",   "chosen",      "rejected", "media",
 };
@@ -255,7 +255,7 @@ static const char *list_parts(struct arena *arena, enum record_format format)
                 !i                           ? ""
                 : i + 1 < uses[format].count ? ", "
                                              : " and ",
-                field_names[uses[format].parts[i]]);
+                record_field_names[uses[format].parts[i]]);
     return out_string(&out);
 }
 
@@ -288,7 +288,7 @@ static const struct column *find_path(const struct columns *columns, struct text
 static enum record_field field_named(struct text name)
 {
     int field = 0;
-    while (field < RECORD_FIELDS && !text_is(name, field_names[field]))
+    while (field < RECORD_FIELDS && !text_is(name, record_field_names[field]))
         field++;
     return (enum record_field)field;
 }
@@ -338,7 +338,7 @@ static bool reads_named(const struct record_schema *found, const struct text *na
     for (int part = 0; part < RECORD_FIELDS; part++) {
         bool reads = !named[part].at || format_reads(found->format, part);
         for (int i = 0; i < RECORD_FIELDS && !reads; i++)
-            reads = found->columns[i].at && text_is(found->columns[i], field_names[part]);
+            reads = found->columns[i].at && text_is(found->columns[i], record_field_names[part]);
         if (!reads)
             return false;
     }
@@ -374,14 +374,34 @@ static bool is_taken(const struct record_schema *schema, struct text name)
     return false;
 }
 
-// Parts that neither the signature nor --fields names have their usual names, in every row.
+// The object that holds a part of the schema as a key, "input" of "input.messages"; .at NULL: none.
+static struct text outer_of(const struct record_schema *schema, const struct columns *columns)
+{
+    for (int i = 0; i < RECORD_FIELDS; i++) {
+        struct text name = schema->columns[i];
+        const char *dot = name.at ? memchr(name.at, '.', name.size) : NULL;
+        const struct column *column = dot ? find(columns, name) : NULL;
+        if (column && column->is_nested)
+            return (struct text){ name.at, (size_t)(dot - name.at) };
+    }
+    return (struct text){ 0 };
+}
+
+// Parts that neither the signature nor --fields names have their usual names, in every row: as
+// columns, or beside the parts that are keys of an object.
 static void find_optional(struct record_schema *schema, const struct columns *columns)
 {
+    struct text outer = outer_of(schema, columns);
     for (int field = 0; field < RECORD_FIELDS; field++) {
-        if (schema->columns[field].at)
-            continue;
-        for (int i = 0; i < RECORD_NAMES && record_optional_columns[field][i]; i++) {
-            const struct column *column = find(columns, text_of(record_optional_columns[field][i]));
+        bool is_open = !schema->columns[field].at;
+        for (int i = 0; is_open && i < 2 * RECORD_NAMES; i++) {
+            const char *usual = record_optional_columns[field][i % RECORD_NAMES];
+            bool within = i >= RECORD_NAMES;
+            if (!usual || (within && !outer.at))
+                continue;
+            const char *path =
+                within ? text_format(columns->arena, "%.*s.%s", TEXT_ARGS(outer), usual) : usual;
+            const struct column *column = find(columns, text_of(path));
             schema->by_name[field] = true;
             if (column && !schema->columns[field].at && !is_taken(schema, column->name))
                 schema->columns[field] = column->name;
@@ -433,8 +453,8 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
             return fail(ERR_INPUT,
                         "format %s needs a column for %s, but the rows have %s; name it with "
                         "--fields %s=COLUMN",
-                        record_format_names[schema->format], field_names[part],
-                        list_columns(arena, columns), field_names[part]);
+                        record_format_names[schema->format], record_field_names[part],
+                        list_columns(arena, columns), record_field_names[part]);
         schema->by_name[part] = by_name[part] && i < uses[schema->format].found;
         if (!named[part].at || (by_name[part] && i >= uses[schema->format].found))
             continue;
@@ -442,7 +462,7 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
         schema->nested =
             schema->nested || (memchr(named[part].at, '.', named[part].size) &&
                                find(columns, named[part]) && find(columns, named[part])->is_nested);
-        out_put(&out, "%s %s from \"%.*s\"", i ? "," : "", field_names[part],
+        out_put(&out, "%s %s from \"%.*s\"", i ? "," : "", record_field_names[part],
                 TEXT_ARGS(named[part]));
     }
     schema->sentence = out_string(&out);
@@ -459,14 +479,14 @@ static const char *part_of(const struct record_schema *schema, const struct colu
         bool within = schema->nested && column.size > name.size && column.at[name.size] == '.' &&
                       !memcmp(column.at, name.at, name.size);
         if (column.at && (text_equal(column, name) || within))
-            return field_names[i];
+            return record_field_names[i];
     }
     for (int i = 0; i < RECORD_FIELDS; i++) {
         const struct column *first =
             schema->by_name[i] && schema->columns[i].at ? find(columns, schema->columns[i]) : NULL;
         if (first && first->rows < columns->rows &&
             record_usual_name((enum record_field)i, name) >= 0)
-            return field_names[i];
+            return record_field_names[i];
     }
     return NULL;
 }
@@ -537,7 +557,7 @@ static void add_named(struct columns *columns, const struct text *named)
         const struct column *from = find(columns, named[i]);
         bool has_from = from && from->has_from;
         int shapes = from ? from->shapes : IS_TEXT;
-        struct column *column = note(columns, text_of(field_names[i]));
+        struct column *column = note(columns, text_of(record_field_names[i]));
         column->has_from = has_from;
         column->shapes = shapes;
     }
@@ -552,7 +572,7 @@ static enum err find_named(struct text *named, struct arena *arena, const struct
             return fail(ERR_INPUT,
                         "--fields %s=%.*s names a column that none of the first rows has; they "
                         "have %s",
-                        field_names[i], TEXT_ARGS(named[i]), list_columns(arena, columns));
+                        record_field_names[i], TEXT_ARGS(named[i]), list_columns(arena, columns));
         if (column)
             named[i] = column->name;
     }
@@ -579,17 +599,17 @@ static enum err join_named(struct record_schema *schema, struct arena *arena,
             return fail(ERR_INPUT,
                         "--fields names a column for %s, which format %s does not read; it reads "
                         "%s; --format gives another one",
-                        field_names[i], record_format_names[schema->format],
+                        record_field_names[i], record_format_names[schema->format],
                         list_parts(arena, schema->format));
         schema->columns[i] = named[i];
     }
     return OK;
 }
 
-static enum err refuse(const struct columns *columns)
+static enum err refuse(const struct columns *columns, bool at_last)
 {
     for (const struct record_refusal *r = record_refusals; r->columns; r++)
-        if (match(&(struct record_schema){ 0 }, columns, r->columns))
+        if (r->at_last == at_last && match(&(struct record_schema){ 0 }, columns, r->columns))
             return fail(ERR_INPUT, "the rows are %s; %s", r->what, r->remedy);
     return OK;
 }
@@ -612,12 +632,14 @@ static enum err decide(struct record_schema *out, struct arena *arena,
     struct text named[RECORD_FIELDS];
     memcpy(named, out->columns, sizeof named);
     if (!format && !fields.size)
-        TRY(refuse(columns));
+        TRY(refuse(columns, false));
     TRY(find_named(named, arena, columns));
     struct columns all = copied(columns);
     add_named(&all, named);
     if (!find_signature(out, &all, named)) // a format that reads all that is named, else any
         find_signature(out, &all, NULL);
+    if (!out->format)
+        TRY(refuse(columns, true));
     if (!out->format)
         return fail(ERR_INPUT,
                     "the columns %s match no known format; give --format "
@@ -632,13 +654,36 @@ static enum err decide(struct record_schema *out, struct arena *arena,
     return OK;
 }
 
+// Rows that are no objects, or empty ones.
+static enum err no_columns(struct text row)
+{
+    struct json_reader in = json_reader(row);
+    enum json_kind kind = json_peek(&in);
+    json_skip(&in);
+    if (in.problem)
+        return fail(
+            ERR_INPUT,
+            "the first row is not JSON (column %td: %s); each line must be a JSON object; if "
+            "objects go over several lines, name the file .json; plain text is named .txt",
+            in.at - in.start + 1, in.problem);
+    return fail(ERR_INPUT,
+                "the first row is %s; each row must be an object with its columns, such as "
+                "{\"text\": \"...\"} or {\"messages\": [...]}",
+                kind == JSON_OBJECT ? "an empty object" : json_kind_name(kind));
+}
+
 enum err record_detect(struct record_schema *out, struct arena *arena, const struct text *rows,
                        size_t count, enum record_format format, struct text fields)
 {
     struct columns columns = { .arena = arena };
     for (size_t i = 0; i < count && i < ROWS; i++)
         inspect_row(&columns, arena, rows[i]);
-    return decide(out, arena, &columns, format, fields);
+    if (count && !columns.count)
+        return no_columns(rows[0]);
+    enum err err = decide(out, arena, &columns, format, fields);
+    if (count == 1 && !format && !fields.size)
+        TRY(record_refuse_table(arena, rows[0], err ? RECORD_AUTO : out->format));
+    return err;
 }
 
 enum err record_detect_columns(struct record_schema *out, struct arena *arena,

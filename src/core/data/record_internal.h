@@ -15,8 +15,10 @@ extern const struct record_signature record_signatures[]; // ended by a zeroed r
 struct record_refusal {
     const char *columns; // all of them must exist
     const char *what, *remedy;
+    bool at_last; // only if no signature matches
 };
-extern const struct record_refusal record_refusals[]; // ended by a zeroed row
+extern const struct record_refusal record_refusals[];       // ended by a zeroed row
+extern const char *const record_field_names[RECORD_FIELDS]; // of the parts, for people
 enum { RECORD_NAMES = 8 };
 extern const char *const record_optional_columns[RECORD_FIELDS][RECORD_NAMES];
 
@@ -38,6 +40,10 @@ bool record_same_name(struct text a, struct text b);
 
 // Whether a text begins with a speaker: "USER: …" or "SYSTEM: …" (Glaive), "Human: …".
 bool record_is_transcript(struct text text);
+
+// ERR_INPUT if the only object of a file holds a whole table: by columns, or as a list under a key.
+// The format is the one that the object would be read as; RECORD_AUTO: none.
+enum err record_refuse_table(struct arena *arena, struct text object, enum record_format format);
 
 struct template_value record_message(struct arena *arena, const char *role, struct text content);
 struct text record_joined(struct arena *arena, struct text a, const char *between, struct text b);

@@ -123,42 +123,131 @@ struct text record_part_type(struct template_value part)
     const struct template_value *text = template_value_find(part.dict, TEXT("text"));
     if (text && is_text(*text))
         return TEXT("text");
-    static const char *const media[] = { "inlineData", "inline_data", "fileData", "file_data",
-                                         NULL };
-    return first_of(part, media) ? TEXT("image") : TEXT("");
+    static const struct {
+        const char *keys[5], *type;
+    } gemini[] = {
+        { { "inlineData", "inline_data", "fileData", "file_data" }, "image" },
+        { { "functionCall", "function_call" }, "tool_use" },
+        { { "functionResponse", "function_response" }, "tool_result" },
+    };
+    for (size_t i = 0; i < sizeof gemini / sizeof *gemini; i++)
+        if (first_of(part, gemini[i].keys))
+            return text_of(gemini[i].type);
+    return TEXT("");
 }
 
 struct parts {
     struct text content, reasoning;
     struct template_value calls;
-    bool media; // an image, video or sound is among them
+    struct template_value kept;    // the parts that are content
+    struct template_list *results; // messages of tools; NULL: none may be here
+    struct text unknown;           // the type of a part that is none of these
+    bool media;                    // an image, video or sound is among them
 };
 
-static bool read_part(struct parts *parts, struct arena *arena, struct template_value part)
+static struct parts no_parts(struct arena *arena, struct template_list *results)
 {
-    static const char *const texts[] = { "text", "value", "thinking", "reasoning", NULL };
-    if (is_text(part)) {
-        parts->content = record_joined(arena, parts->content, "", part.string);
-        return true;
-    }
-    if (part.kind != TEMPLATE_DICT)
+    return (struct parts){ .calls = template_value_list(arena, TEMPLATE_PLAIN, 0),
+                           .kept = template_value_list(arena, TEMPLATE_PLAIN, 0),
+                           .results = results };
+}
+
+static bool read_part(struct parts *parts, struct arena *arena, struct template_value part);
+
+static bool read_all(struct parts *parts, struct arena *arena, const struct template_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!read_part(parts, arena, list->items[i]))
+            return false;
+    return true;
+}
+
+// The object that tells of a call or a result: the part itself (Anthropic), or within it (Gemini).
+static struct template_value told_in(struct template_value part, const char *const *keys)
+{
+    const struct template_value *inner = first_of(part, keys);
+    return inner && inner->kind == TEMPLATE_DICT ? *inner : part;
+}
+
+// {"type": "tool_use", "id", "name", "input"} or {"functionCall": {"name", "args"}}.
+static bool read_call(struct parts *parts, struct arena *arena, struct template_value part)
+{
+    static const char *const inner[] = { "functionCall", "function_call", NULL };
+    static const char *const inputs[] = { "input", "args", NULL };
+    struct template_value told = told_in(part, inner);
+    const struct template_value *name = template_value_find(told.dict, TEXT("name"));
+    const struct template_value *input = first_of(told, inputs);
+    const struct template_value *id = template_value_find(told.dict, TEXT("id"));
+    if (!name || !is_text(*name))
         return false;
-    struct text type = record_part_type(part);
-    if (record_is_media(type)) {
-        parts->media = true;
-        return true;
-    }
-    const struct template_value *value = first_of(part, texts);
-    if (!value || !is_text(*value))
+    struct template_value function = template_value_dict(arena, 2),
+                          call = template_value_dict(arena, 3);
+    put(arena, function, "name", *name);
+    put(arena, function, "arguments", input ? *input : template_value_dict(arena, 0));
+    if (id)
+        put(arena, call, "id", *id);
+    put(arena, call, "type", string_of("function"));
+    put(arena, call, "function", function);
+    template_value_append(arena, parts->calls.list, call);
+    return true;
+}
+
+static bool is_content(const struct parts *parts)
+{
+    return !parts->calls.list->count && !parts->reasoning.size;
+}
+
+// {"type": "tool_result", "tool_use_id", "content"} or {"functionResponse": {"name", "response"}}
+// is a message of its own.
+static bool read_result(struct parts *parts, struct arena *arena, struct template_value part)
+{
+    static const char *const inner[] = { "functionResponse", "function_response", NULL };
+    static const char *const contents[] = { "content", "response", NULL };
+    static const char *const ids[] = { "tool_use_id", "id", NULL };
+    struct template_value told = told_in(part, inner), message;
+    const struct template_value *content = first_of(told, contents), *id = first_of(told, ids);
+    const struct template_value *name = template_value_find(told.dict, TEXT("name"));
+    if (!parts->results)
         return false;
-    if (text_is(type, "text") || text_is(type, "input_text") || text_is(type, "output_text")) {
-        parts->content = record_joined(arena, parts->content, "", value->string);
+    message = record_message(arena, "tool", TEXT(""));
+    if (content && is_list(*content)) {
+        struct parts within = no_parts(arena, NULL);
+        if (!read_all(&within, arena, content->list) || !is_content(&within)) {
+            parts->unknown = within.unknown;
+            return false;
+        }
+        put(arena, message, "content",
+            within.media ? within.kept : template_value_string(within.content));
+    } else if (content) {
+        put(arena, message, "content", *content);
+    }
+    if (id)
+        put(arena, message, "tool_call_id", *id);
+    if (name)
+        put(arena, message, "name", *name);
+    template_value_append(arena, parts->results, message);
+    return true;
+}
+
+static void add_text(struct parts *parts, struct arena *arena, struct template_value part,
+                     struct text text)
+{
+    parts->content = record_joined(arena, parts->content, "", text);
+    template_value_append(arena, parts->kept.list, part);
+}
+
+static bool read_text_part(struct parts *parts, struct arena *arena, struct template_value part,
+                           struct text type, struct text text)
+{
+    if (text_is(type, "text") || text_is(type, "input_text") || text_is(type, "output_text") ||
+        text_is(type, "refusal")) {
+        add_text(parts, arena, part, text);
     } else if (text_is(type, "reasoning") || text_is(type, "thinking")) {
-        parts->reasoning = record_joined(arena, parts->reasoning, "", value->string);
+        parts->reasoning = record_joined(arena, parts->reasoning, "", text);
     } else if (text_is(type, "tool_call")) {
-        struct template_value more = tool_calls_of(arena, *value);
+        struct template_value more = tool_calls_of(arena, template_value_string(text));
         if (!is_list(more)) // not JSON: it stays text
-            parts->content = record_joined(arena, parts->content, "", value->string);
+            add_text(parts, arena, part, text);
         for (size_t k = 0; is_list(more) && k < more.list->count; k++)
             template_value_append(arena, parts->calls.list, more.list->items[k]);
     } else {
@@ -167,22 +256,53 @@ static bool read_part(struct parts *parts, struct arena *arena, struct template_
     return true;
 }
 
-// Converts content in parts: joins text parts, and moves reasoning and tool calls to the keys that
-// templates read. A list with images stays as it is: templates of vision models read it. A part of
-// an unknown kind is refused, because nobody could say what became of it.
-static enum err read_parts(struct arena *arena, struct template_value message,
-                           struct template_list *list, size_t number)
+static bool read_part(struct parts *parts, struct arena *arena, struct template_value part)
 {
-    struct parts parts = { .calls = template_value_list(arena, TEMPLATE_PLAIN, 0) };
-    for (size_t i = 0; i < list->count; i++)
-        if (!read_part(&parts, arena, list->items[i]))
-            return fail(ERR_INPUT,
-                        "part %zu of the content of message %zu is neither text, reasoning, a "
-                        "tool call nor an image, video or sound",
-                        i + 1, number);
-    put(arena, message, "content",
-        parts.media ? (struct template_value){ .kind = TEMPLATE_LIST, .list = list }
-                    : template_value_string(parts.content));
+    static const char *const texts[] = {
+        "text", "value", "thinking", "reasoning", "refusal", NULL
+    };
+    if (is_text(part)) {
+        add_text(parts, arena, part, part.string);
+        return true;
+    }
+    if (part.kind != TEMPLATE_DICT)
+        return false;
+    struct text type = record_part_type(part);
+    parts->unknown = type;
+    if (record_is_media(type)) {
+        parts->media = true;
+        template_value_append(arena, parts->kept.list, part);
+        return true;
+    }
+    if (text_is(type, "tool_use"))
+        return read_call(parts, arena, part);
+    if (text_is(type, "tool_result"))
+        return read_result(parts, arena, part);
+    const struct template_value *value = first_of(part, texts);
+    return value && is_text(*value) && read_text_part(parts, arena, part, type, value->string);
+}
+
+static enum err unknown_part(const struct parts *parts, size_t number)
+{
+    return fail(ERR_INPUT,
+                "the content of message %zu has a part %s%.*s%s, which is neither text, reasoning, "
+                "a tool call, a tool's result nor an image, video or sound; write it as text",
+                number, parts->unknown.size ? "of type \"" : "without a type",
+                TEXT_BRIEF(parts->unknown), parts->unknown.size ? "\"" : "");
+}
+
+// Converts content in parts: joins text parts, moves reasoning and tool calls to the keys that
+// templates read, and appends what tools returned to results. A list with images stays one:
+// templates of vision models read it. A part of an unknown kind is refused, because nobody could
+// say what became of it.
+static enum err read_parts(struct arena *arena, struct template_value message,
+                           const struct template_list *list, size_t number,
+                           struct template_list *results)
+{
+    struct parts parts = no_parts(arena, results);
+    if (!read_all(&parts, arena, list))
+        return unknown_part(&parts, number);
+    put(arena, message, "content", parts.media ? parts.kept : template_value_string(parts.content));
     if (parts.reasoning.size)
         put(arena, message, "reasoning_content", template_value_string(parts.reasoning));
     if (parts.calls.list->count)
@@ -212,17 +332,16 @@ bool record_text(struct text *out, struct arena *arena, struct template_value va
         *out = value.string;
         return true;
     }
-    if (is_list(value) && value.list->count)
+    if (is_list(value) && value.list->count && value.list->items[0].kind == TEMPLATE_DICT)
+        inner = &value;
+    else if (is_list(value) && value.list->count)
         return joined_items(out, arena, value.list);
-    if (inner && is_list(*inner)) {
-        struct parts parts = { .calls = template_value_list(arena, TEMPLATE_PLAIN, 0) };
-        for (size_t i = 0; i < inner->list->count; i++)
-            if (!read_part(&parts, arena, inner->list->items[i]))
-                return false;
-        *out = parts.content;
-        return true;
-    }
-    return false;
+    struct parts parts = no_parts(arena, NULL);
+    if (!inner || !is_list(*inner) || !read_all(&parts, arena, inner->list) || parts.media ||
+        !is_content(&parts))
+        return false;
+    *out = parts.content;
+    return true;
 }
 
 // --- one message -------------------------------------------------------------
@@ -312,15 +431,33 @@ static struct text strange_key(struct template_value message)
     return message.dict->entries[i].key.string;
 }
 
+// Data sets wrapped in an object, {"data": [row, …]}, look like one row of messages.
+static enum err no_role(struct template_value message, size_t number)
+{
+    if (!message.dict->count || template_value_find(message.dict, TEXT("content")))
+        return fail(ERR_INPUT, "message %zu has no role", number);
+    return fail(ERR_INPUT,
+                "message %zu has no role, but \"%.*s\"; if the list holds rows instead of "
+                "messages, write each of them on a line of its own",
+                number, TEXT_ARGS(strange_key(message)));
+}
+
+// Who may hand over what a tool returned.
+static bool brings_results(struct text role)
+{
+    return text_is(role, "user") || text_is(role, "tool") || text_is(role, "function");
+}
+
 // A message with a role and a content of some kind. Gemini's parts are a content; its model is the
-// assistant.
-static enum err check_message(struct arena *arena, struct template_value message, size_t number)
+// assistant. What tools returned is appended to results.
+static enum err check_message(struct arena *arena, struct template_value message, size_t number,
+                              struct template_list *results)
 {
     static const char *const others[] = { "tool_calls", "reasoning_content", "reasoning",
                                           "thinking", NULL };
     const struct template_value *role = template_value_find(message.dict, TEXT("role"));
     if (!role || !is_text(*role))
-        return fail(ERR_INPUT, "message %zu has no role", number);
+        return no_role(message, number);
     const struct template_value *parts = template_value_find(message.dict, TEXT("parts"));
     const struct template_value *content = template_value_find(message.dict, TEXT("content"));
     if (!content && parts && is_list(*parts)) {
@@ -339,7 +476,8 @@ static enum err check_message(struct arena *arena, struct template_value message
     if (!content || is_text(*content) || content->kind == TEMPLATE_NONE)
         return OK;
     if (is_list(*content))
-        return read_parts(arena, message, content->list, number);
+        return read_parts(arena, message, content->list, number,
+                          brings_results(role->string) ? results : NULL);
     if (content->kind == TEMPLATE_DICT) // what a tool returned
         return OK;
     return fail(ERR_INPUT, "the content of message %zu is a %s; it must be a string or a list",
@@ -428,20 +566,73 @@ static bool read_strings(struct arena *arena, struct template_list *list)
     return list->count > 0;
 }
 
-static enum err read_list(struct arena *arena, struct template_list *list)
+// Both turns in one object, with the system text before the first or not: {"user", "assistant"} of
+// the_cauldron and FineVision, {"human", "assistant"} of Firefly, {"input", "output"} of XTuner.
+static bool read_exchange(struct template_list *out, struct arena *arena,
+                          struct template_value value)
+{
+    static const struct {
+        const char *role, *keys[4];
+    } turns[] = {
+        { "system", { "system" } },
+        { "user", { "user", "human", "input" } },
+        { "assistant", { "assistant", "output" } },
+    };
+    static const char *const single[] = { "role", "from", "speaker", "content", NULL };
+    const struct template_value *said[3];
+    for (int i = 0; i < 3; i++) {
+        said[i] = first_of(value, turns[i].keys);
+        if (said[i] ? !is_text(*said[i]) : i > 0)
+            return false;
+    }
+    if (first_of(value, single))
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (said[i])
+            template_value_append(arena, out,
+                                  record_message(arena, turns[i].role, said[i]->string));
+    return true;
+}
+
+// Whether nothing is left of a message after its results were taken out.
+static bool is_spent(struct template_value message)
+{
+    static const char *const others[] = { "tool_calls", "reasoning_content", NULL };
+    const struct template_value *content = template_value_find(message.dict, TEXT("content"));
+    return content && is_text(*content) && !content->string.size && !first_of(message, others);
+}
+
+static enum err read_list(struct template_value *out, struct arena *arena,
+                          struct template_list *list)
 {
     if (list->count > 1 && read_strings(arena, list))
         return OK;
+    struct template_value all = template_value_list(arena, TEMPLATE_PLAIN, list->count);
     for (size_t i = 0; i < list->count; i++) {
         struct template_value *message = &list->items[i];
+        size_t before = all.list->count;
         if (message->kind != TEMPLATE_DICT)
             return fail(ERR_INPUT,
                         "message %zu is a %s; it must be an object with role and content", i + 1,
                         template_value_kind_name(*message));
+        if (read_exchange(all.list, arena, *message))
+            continue;
         TRY(has_speaker(*message) ? message_from_speaker(message, arena, *message, i + 1)
-                                  : check_message(arena, *message, i + 1));
+                                  : check_message(arena, *message, i + 1, all.list));
+        if (all.list->count == before || !is_spent(*message))
+            template_value_append(arena, all.list, *message);
     }
+    *out = all;
     return OK;
+}
+
+// What str() makes of a list of dictionaries, as in tables that pandas wrote: "[{'role': …".
+static bool is_python(struct text text)
+{
+    size_t at = 0;
+    while (at < text.size && (text.at[at] == '[' || text.at[at] == '{'))
+        at++;
+    return at && at < text.size && text.at[at] == '\'';
 }
 
 enum err record_messages(struct template_value *out, struct arena *arena,
@@ -458,7 +649,11 @@ enum err record_messages(struct template_value *out, struct arena *arena,
     }
     if (is_text(value)) { // in a table, nested values are JSON text
         struct template_value parsed;
-        TRY(template_value_read(&parsed, arena, value.string, "messages"));
+        enum err err = template_value_read(&parsed, arena, value.string, "messages");
+        if (err && is_python(text_trim(value.string)))
+            return fail(ERR_INPUT, "the messages are Python's own text of a list, with single "
+                                   "quotes; write them as JSON, with json.dumps");
+        TRY(err);
         value = parsed;
     }
     if (value.kind == TEMPLATE_DICT) {
@@ -470,5 +665,5 @@ enum err record_messages(struct template_value *out, struct arena *arena,
         return fail(ERR_INPUT, "messages are a %s; they must be a list",
                     template_value_kind_name(value));
     *out = value;
-    return read_list(arena, value.list);
+    return read_list(out, arena, value.list);
 }

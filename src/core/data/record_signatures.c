@@ -5,7 +5,8 @@
 // The first row whose columns all exist decides. "prompt=question" reads the part prompt from the
 // column question, "output" the part output from the column of that name. "*.messages" is that key
 // within any object, "translation.1" the first key of that object. Optional parts (tools, system,
-// input, history, media) are found by name for every shape: record_optional_columns.
+// input, history, media) are found by name for every shape, also beside a part within an object:
+// record_optional_columns.
 
 #include "core/data/record_internal.h"
 
@@ -28,6 +29,9 @@ const struct record_signature record_signatures[] = {
     { RECORD_PREFERENCE, "prompt=question chosen=response_j rejected=response_k",
       "lvwerra/stack-exchange-paired" },
     { RECORD_PREFERENCE, "chosen=response_j rejected=response_k", "response_j and response_k" },
+    { RECORD_PREFERENCE,
+      "prompt=input.messages chosen=preferred_output rejected=non_preferred_output",
+      "OpenAI preference files" },
 
     // Conversations.
     { RECORD_MESSAGES, "messages", "HuggingFaceH4/ultrachat_200k" },
@@ -39,6 +43,7 @@ const struct record_signature record_signatures[] = {
     { RECORD_MESSAGES, "messages=dialogue", "dialogue as a list of turns" },
     { RECORD_MESSAGES, "messages=dialog", "daily_dialog" },
     { RECORD_MESSAGES, "messages=data", "stingning/ultrachat" },
+    { RECORD_MESSAGES, "messages=trajectory", "nebius/SWE-agent-trajectories" },
     { RECORD_MESSAGES, "messages=*.messages", "OpenAI batch files (body.messages)" },
     { RECORD_MESSAGES, "messages=*.conversations", "ShareGPT within an object" },
 
@@ -57,6 +62,7 @@ const struct record_signature record_signatures[] = {
     { RECORD_QUESTION, "prompt=question completion=response", "Open-Orca/OpenOrca" },
     { RECORD_QUESTION, "prompt=query completion=response", "meta-math/MetaMathQA" },
     { RECORD_QUESTION, "prompt=query completion=answer", "query and answer" },
+    { RECORD_QUESTION, "prompt=query completion=answers", "Salesforce/xlam-function-calling-60k" },
     { RECORD_QUESTION, "prompt=question completion=answers.text", "rajpurkar/squad" },
     { RECORD_QUESTION, "prompt=question completion=output", "question and output" },
     { RECORD_QUESTION, "prompt=question completion=generated_solution",
@@ -93,7 +99,12 @@ const struct record_refusal record_refusals[] = {
     { "message_id parent_id text role", "single messages of OpenAssistant's trees (oasst1, oasst2)",
       "read its file of whole trees (trees.jsonl.gz), of which each thread is a conversation; or "
       "write threads of your choice as rows of \"messages\"; or count each message by itself with "
-      "--format text" },
+      "--format text",
+      false },
+    { "input_ids", "token ids, which a tokenizer made already",
+      "give the data that they were made from, or what you know of them: plan --tokens N "
+      "--mean-length TOKENS",
+      true },
     { 0 },
 };
 

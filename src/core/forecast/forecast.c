@@ -15,7 +15,7 @@
 struct chance {
     double efficiency, lengths, startup, storage, evaluation, failure_rate;
     double failure, lost, retry, failed, price;
-    double first_sights, failed_rate;
+    double first_sights, failed_rate, stalls;
 };
 
 struct forecast_sample {
@@ -26,14 +26,15 @@ struct forecast_sample {
 static const struct {
     const char *name, *measurement;
 } drivers[] = {
-    [FORECAST_EFFICIENCY] = { "throughput of the stack", "a pilot of five minutes" },
-    [FORECAST_LENGTHS] = { "lengths of the examples", "gpuhours profile on the data" },
-    [FORECAST_STARTUP] = { "start-up", "one start of the job" },
-    [FORECAST_STORAGE] = { "storage throughput", "--storage with the measured figure" },
-    [FORECAST_EVALUATION] = { "evaluation", "--eval-share with what is planned" },
+    [FORECAST_EFFICIENCY] = { "throughput of the stack", "the speed, with a five-minute pilot" },
+    [FORECAST_LENGTHS] = { "lengths of the examples", "the lengths, with gpuhours profile" },
+    [FORECAST_STARTUP] = { "start-up", "the start-up time of one job (--startup)" },
+    [FORECAST_STORAGE] = { "storage throughput", "the storage throughput (--storage)" },
+    [FORECAST_EVALUATION] = { "evaluation", "the share of the data to evaluate on (--eval-share)" },
     [FORECAST_FAILURES] = { "failures", NULL },
     [FORECAST_RETRIES] = { "failed and repeated runs", NULL },
-    [FORECAST_WIDTHS] = { "new widths", "a pilot, or --pad-to-multiple-of" },
+    [FORECAST_WIDTHS] = { "new widths",
+                          "new widths, with a pilot, or avoid them with --pad-to-multiple-of" },
 };
 
 static void sample_chances(struct chance *chances, size_t count, uint64_t seed)
@@ -57,6 +58,8 @@ static void sample_chances(struct chance *chances, size_t count, uint64_t seed)
         chances[i].first_sights = rng_normal(&rng);
     for (size_t i = 0; i < count; i++)
         chances[i].failed_rate = rng_normal(&rng);
+    for (size_t i = 0; i < count; i++)
+        chances[i].stalls = rng_normal(&rng);
 }
 
 // The sample with one unknown at its middle, or with all others at theirs.
@@ -65,7 +68,10 @@ static struct chance hold(struct chance chance, enum forecast_driver_kind kind, 
     struct chance middle = { .failure = NAN, .lost = 0.5, .retry = NAN, .failed = NAN };
     struct chance *to = others ? &middle : &chance, from = others ? chance : middle;
     switch (kind) {
-    case FORECAST_EFFICIENCY: to->efficiency = from.efficiency; break;
+    case FORECAST_EFFICIENCY: // as piloted, with the stalls of its steps
+        to->efficiency = from.efficiency;
+        to->stalls = from.stalls;
+        break;
     case FORECAST_LENGTHS: to->lengths = from.lengths; break;
     case FORECAST_STARTUP: to->startup = from.startup; break;
     case FORECAST_STORAGE: to->storage = from.storage; break;
@@ -95,6 +101,7 @@ struct unknowns {
     const struct forecast_input *input;
     struct assumption_spread lengths;
     struct assumption_spread startup, compile, storage, evaluation, save, failures, failed_runs;
+    struct assumption_spread stalls;
     struct assumption_spread first_width, first_steps, first_evaluation, compilations;
 };
 
@@ -110,6 +117,7 @@ static void set_unknowns(struct unknowns *out, const struct forecast_input *inpu
         .storage = assumption_spread(&o->storage_bytes_per_s),
         .evaluation = assumption_spread(overhead_evaluation(o)),
         .save = assumption_spread(&o->save_seconds),
+        .stalls = assumption_spread(&o->stall_share),
         .failures = assumption_spread(&o->failures_per_gpu_hour),
         .failed_runs = assumption_spread(&o->failed_runs),
         .first_width = assumption_spread(&o->first_width_seconds),
@@ -150,6 +158,8 @@ static double run_seconds(struct overhead_times *out, const struct unknowns *u,
         draw.first_evaluation_seconds = assumption_at(&u->first_evaluation, chance->first_sights);
     if (o->compiles)
         draw.compilations = assumption_at(&u->compilations, chance->first_sights);
+    if (o->stall_share.value.mid > 0)
+        draw.stall_share = assumption_at(&u->stalls, chance->stalls);
     double tokens = input->processed_tokens * assumption_at(&u->lengths, chance->lengths);
     overhead_run(out, o, &draw, tokens / tokens_per_s(input, chance), tokens);
     return out->wall_seconds;
@@ -307,7 +317,9 @@ void forecast_run(struct forecast_outcome *out, struct arena *arena,
         cost[i] = wall[i] * input->overheads.gpus * usd_per_gpu_hour(input, &sample->chance);
     }
     *out = (struct forecast_outcome){ .wall_hours = stats_quick_range(wall, count),
-                                      .cost_usd = { NAN, NAN, NAN } };
+                                      .cost_usd = { NAN, NAN, NAN },
+                                      .tokens_per_s = input->roofline_tokens_per_s *
+                                                      exp(input->efficiency.log_mid) };
     if (input->price.offers)
         out->cost_usd = stats_quick_range(cost, count);
     arena_rewind(arena, mark);

@@ -101,6 +101,7 @@ void forecast_sweep(struct forecast_sweep *out, struct arena *arena,
 // input's own overheads, they are those of forecast_make().
 struct forecast_outcome {
     struct range wall_hours, cost_usd; // cost NAN without prices
+    double tokens_per_s;               // median
 };
 void forecast_run(struct forecast_outcome *out, struct arena *arena,
                   const struct forecast_input *input, const struct forecast_samples *samples,

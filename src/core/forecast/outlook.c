@@ -76,10 +76,13 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
         out->objective = text_copy(arena, objective);
     pilot_phases_read(&out->phases, &tree);
     read_overheads(out, json_get(&tree, "overheads"));
+    out->seconds[OVERHEAD_STALLS] += out->seconds[OVERHEAD_RECURRING]; // a run shows their sum
     read_failures(out, json_get(&tree, "drivers"));
     workload_read_widths(&out->sights, workload, 1);
     const struct json *mean = json_get(workload, "batch"), *worst = json_get(workload, "worst");
     out->width = mean ? json_get_number(mean, "width", NAN) : NAN;
+    out->labelled_share =
+        mean ? json_get_number(mean, "labelled", NAN) / json_get_number(mean, "tokens", NAN) : NAN;
     out->longest_width = worst ? json_get_number(worst, "width", NAN) : NAN;
     read_assumptions(out, json_get(&tree, "assumptions"));
     return OK;
@@ -163,8 +166,8 @@ static void add_evaluations(struct rest *rest, const struct outlook_plan *plan,
     }
 }
 
-// Where widths vary, the stalls that nothing else explains load kernels, as new widths do: they
-// come as often as these.
+// Where widths vary, the stalls that nothing else explains and that do not go on load kernels, as
+// new widths do: they come as often as these.
 static void add_stalls(struct rest *rest, const struct outlook_plan *plan,
                        const struct outlook_progress *now, double steps, double new_widths)
 {
@@ -173,8 +176,12 @@ static void add_stalls(struct rest *rest, const struct outlook_plan *plan,
         add_slow(rest, plan, now, STEADY_STALL, OVERHEAD_STALLS, steps);
         return;
     }
-    double seconds = steady->slow[STEADY_STALL].extra_seconds * new_widths / steady->widths_seen;
+    struct steady_recurring recurring = steady_recurring(steady);
+    double loading = steady->slow[STEADY_STALL].extra_seconds - recurring.seconds;
+    double seconds = loading * new_widths / steady->widths_seen;
+    double train = steps * steady->step_seconds.mid;
     add(rest, seconds, seconds);
+    add(rest, recurring.share * train, recurring.error * train);
 }
 
 // Tokens that the steps left have more than as many measured ones: grouped rows begin with the

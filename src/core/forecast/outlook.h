@@ -31,6 +31,7 @@ struct outlook_plan {
     double width, longest_width;    // of a micro-batch: mean, and of the longest rows; NAN: unknown
     struct packing_sights sights;   // of widths, by steps; count 0: unknown
     struct range width_seconds;     // of the first sight of a width, as assumed; mid 0: unknown
+    double labelled_share;          // of processed tokens; NAN: unknown
     double evaluation_share;        // of the data; 0: unknown
     double seconds[OVERHEAD_KINDS]; // of the whole run, expected
     double failures_high_seconds;   // beyond the expected ones, at P90

@@ -10,8 +10,17 @@
 enum { RECOMPILE_LIMIT = 8 }; // of PyTorch: programs that torch.compile makes of one function
 
 const char *const overhead_names[] = {
-    "training",    "start-up",   "compilation", "loading weights", "new widths",
-    "data stalls", "evaluation", "saves",       "failures",        "failed and repeated runs",
+    "training",
+    "start-up",
+    "compilation",
+    "loading weights",
+    "new widths",
+    "data stalls",
+    "recurring stalls",
+    "evaluation",
+    "saves",
+    "failures",
+    "failed and repeated runs",
 };
 
 const char *const overhead_cache_names[] = { "cold", "warm", NULL };
@@ -113,13 +122,11 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
                          const struct node *node)
 {
     const struct fact *held_out;
-    *out = (struct overheads){ .gpus = 1, .epochs = 1 };
+    *out = (struct overheads){
+        .gpus = 1, .epochs = 1, .steps = 1, .evaluate_every = NAN, .save_every = NAN
+    };
     out->startup_seconds = (struct assumption){
-        "start-up",
-        "s",
-        { 60, 180, 600 },
-        ASSUMPTION_ASSUMED,
-        "container, imports, process groups; another planner assumes 300 s",
+        "start-up", "s", { 60, 180, 600 }, ASSUMPTION_ASSUMED, "container, imports, process groups",
         NULL,
     };
     out->compile_seconds = (struct assumption){
@@ -251,6 +258,16 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
     out->compilations = count_compilations(setup->distinct_widths);
 }
 
+void overhead_pace(struct overheads *out, double epochs, double steps)
+{
+    out->epochs = epochs;
+    out->steps = steps;
+    if (isnan(out->evaluate_every))
+        return;
+    double count = out->evaluate_every > 0 ? floor(steps / out->evaluate_every) : 1;
+    out->evals_per_epoch = assumption_given(out->evals_per_epoch, count / epochs);
+}
+
 double overhead_save_interval(double save_seconds, double mean_seconds_between_failures)
 {
     return sqrt(2 * save_seconds * mean_seconds_between_failures);
@@ -288,6 +305,7 @@ struct overhead_draw overhead_middle(const struct overheads *overheads)
         .storage_bytes_per_s = overheads->storage_bytes_per_s.value.mid,
         .evaluation = overhead_evaluation(overheads)->value.mid,
         .save_seconds = overheads->save_seconds.value.mid,
+        .stall_share = overheads->stall_share.value.mid,
         .failures_per_gpu_hour = overheads->failures_per_gpu_hour.value.mid,
         .failed_runs = overhead_count(overheads->failed_runs.value.mid, NAN),
         .retries = overhead_count(overheads->retries.value.mid, NAN),
@@ -309,7 +327,9 @@ static double save_interval(const struct overheads *o, const struct overhead_dra
                             double working_seconds, double save_seconds)
 {
     double interval = o->save_interval_seconds.value.mid;
-    if (isnan(interval)) {
+    if (!isnan(o->save_every)) {
+        interval = working_seconds * (o->save_every > 0 ? o->save_every / o->steps : 1);
+    } else if (isnan(interval)) {
         double failures_per_s = draw->failures_per_gpu_hour * o->gpus / 3600;
         interval = fmin(working_seconds / o->epochs,
                         overhead_save_interval(save_seconds, 1 / failures_per_s));
@@ -335,13 +355,14 @@ static inline void run(struct overhead_times *out, const struct overheads *o,
     double widths = o->new_widths * draw->first_width_seconds + draw->first_steps_seconds;
     double reading = tokens * o->data_bytes_per_token.value.mid / draw->storage_bytes_per_s;
     double stalls = fmax(0, reading - train); // else it overlaps the steps
+    double recurring = draw->stall_share * train;
     double evaluation =
         o->evals_per_epoch.value.mid * (overhead_evaluation(o) == &o->evaluation_seconds
                                             ? o->epochs * draw->evaluation
                                             : train * draw->evaluation * o->eval_cost);
     if (evaluation > 0)
         evaluation += draw->first_evaluation_seconds;
-    double working = train + stalls + evaluation;
+    double working = train + stalls + recurring + evaluation;
     double save = draw->save_seconds > 0 ? draw->save_seconds
                   : o->save_bytes > 0    ? SAVE_SECONDS + o->save_bytes / draw->storage_bytes_per_s
                                          : 0;
@@ -349,8 +370,8 @@ static inline void run(struct overhead_times *out, const struct overheads *o,
     double save_count = fmax(1, ceil(working / fmax(1e-9, interval)));
     double saves = save_count * save;
 
-    double once = train + startup + compilation + loading + widths + stalls + evaluation + saves;
-    double begin = once - working - saves, unsaved = fmin(working, interval);
+    double begin = startup + compilation + loading + widths, unsaved = fmin(working, interval);
+    double once = begin + working + saves;
     double mean = draw->failures_per_gpu_hour * o->gpus * once / 3600;
     double failure_count = count_events(mean, draw->failure_chance);
     double failures = failure_count * (begin + draw->lost_share * unsaved);
@@ -363,6 +384,7 @@ static inline void run(struct overhead_times *out, const struct overheads *o,
                      [OVERHEAD_LOADING] = loading,
                      [OVERHEAD_WIDTHS] = widths,
                      [OVERHEAD_STALLS] = stalls,
+                     [OVERHEAD_RECURRING] = recurring,
                      [OVERHEAD_EVALUATION] = evaluation,
                      [OVERHEAD_SAVES] = saves,
                      [OVERHEAD_FAILURES] = failures,
@@ -392,6 +414,7 @@ void overhead_walls(double *wall_seconds, const struct overheads *o,
             .compile_seconds = columns->compile_seconds[i],
             .storage_bytes_per_s = columns->storage_bytes_per_s[i],
             .evaluation = columns->eval_share[i],
+            .stall_share = o->stall_share.value.mid,
             .failures_per_gpu_hour = columns->failures_per_gpu_hour[i],
             .failed_runs = columns->failed_runs[i],
             .retries = columns->retries[i],

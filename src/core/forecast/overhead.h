@@ -38,8 +38,11 @@ struct overheads {
     enum overhead_cache file_cache;
     struct assumption evaluation_seconds; // of one, as a pilot measured it; mid 0: by share
     struct assumption save_seconds;       // likewise; mid 0: by bytes
-    // Set by overhead_configure(), except epochs.
-    double gpus, epochs;
+    struct assumption stall_share;        // of the steps' time, on top, as a pilot measured it
+    double evaluate_every, save_every;    // steps, in place of the above; 0: at the end; NAN: not
+    double epochs, steps;                 // set by overhead_pace()
+    // Set by overhead_configure().
+    double gpus;
     double load_bytes, save_bytes; // on each machine; shards of a save are written side by side
     double eval_cost;              // seconds of an evaluated token over those of a trained one
     struct assumption first_width_seconds;      // at the first sight of a width: kernels, attention
@@ -57,8 +60,9 @@ enum overhead_kind {
     OVERHEAD_STARTUP,
     OVERHEAD_COMPILATION,
     OVERHEAD_LOADING,
-    OVERHEAD_WIDTHS, // first sights of widths, and the first steps
-    OVERHEAD_STALLS,
+    OVERHEAD_WIDTHS,    // first sights of widths, and the first steps
+    OVERHEAD_STALLS,    // the data is read too slowly
+    OVERHEAD_RECURRING, // stalls that a pilot saw
     OVERHEAD_EVALUATION,
     OVERHEAD_SAVES,
     OVERHEAD_FAILURES,
@@ -72,6 +76,7 @@ struct overhead_draw {
     double startup_seconds, compile_seconds, storage_bytes_per_s;
     double evaluation;   // of overhead_evaluation()
     double save_seconds; // 0: by bytes
+    double stall_share;  // of the steps' time
     double failures_per_gpu_hour;
     double failed_runs, retries; // how many
     double first_width_seconds, first_steps_seconds, first_evaluation_seconds, compilations;
@@ -103,6 +108,9 @@ static inline const struct assumption *overhead_evaluation(const struct overhead
 // micro-batches of this kind.
 void overhead_first_sights(struct overheads *out, const struct stack *stack, const struct gpu *gpu,
                            const struct step_batch *batch, double layers, double alignments);
+
+// Sets how long the run is, and how often it evaluates where that is a number of steps.
+void overhead_pace(struct overheads *out, double epochs, double steps);
 
 // Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation.
 void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step);

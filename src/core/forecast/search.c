@@ -183,8 +183,11 @@ static struct node node_of(const struct search_space *space, const struct gpu *g
     struct node node = { 0 };
     if (known)
         node = *known;
+    bool rack = node.link_domain_gpus > node.gpus; // whose link joins many hosts
     if (space->node_gpus)
-        node.gpus = node.link_domain_gpus = space->node_gpus;
+        node.gpus = space->node_gpus;
+    if (space->node_gpus && !rack)
+        node.link_domain_gpus = space->node_gpus;
     return node;
 }
 
@@ -200,7 +203,8 @@ static bool suits(const struct walk *walk, const struct card *card, const struct
     if ((!space->gpu && !card->rentable) || (card->apart && !walk->apart_too))
         return false;
     bool whole = space->gpus || gpus <= inside || fmod(gpus, inside) == 0;
-    return whole && (space->parallel || space->layout || (double)layout->tensor <= inside);
+    double reach = fmax(inside, (double)card->node.link_domain_gpus);
+    return whole && (space->parallel || space->layout || (double)layout->tensor <= reach);
 }
 
 bool search_is_stable(const struct memory *memory)
@@ -266,15 +270,16 @@ static struct efficiency efficiency_of(struct walk *walk, struct card *card,
 }
 
 // One configuration against one card: what the search knows of it before its time is computed.
-static struct search_result result_of(const struct card *card, const struct step_request *request,
-                                      const struct workload *workload, const struct memory *memory,
-                                      int64_t sampler_gpus)
+static struct search_result result_of(const struct walk *walk, const struct card *card,
+                                      const struct step_request *request,
+                                      const struct workload *workload, const struct memory *memory)
 {
     return (struct search_result){
         .gpu = card->gpu,
         .node = card->node,
-        .gpus = layout_gpus(request->layout) + sampler_gpus,
+        .gpus = layout_gpus(request->layout) + walk->sampler_gpus,
         .recipe = *request->recipe,
+        .fills = walk->space->fills,
         .layout = *request->layout,
         .workload = *workload,
         .passes = request->passes,
@@ -342,7 +347,7 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
     struct step worst, step = { 0 };
     TRY(step_list(&worst, walk->arena, &request));
     struct overheads overheads = *space->overheads;
-    overheads.epochs = space->rule.epochs;
+    overhead_pace(&overheads, workload->epochs, workload->steps);
     for (size_t i = 0; i < walk->card_count; i++) {
         struct card *card = &walk->cards[i];
         if (!suits(walk, card, &setup->layout))
@@ -351,8 +356,7 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
         struct memory_device device = memory_device(card->gpu, workload->varied_widths);
         request.batch = workload->worst;
         memory_plan(&memory, &worst, &request, &device);
-        struct search_result result =
-            result_of(card, &request, workload, &memory, walk->sampler_gpus);
+        struct search_result result = result_of(walk, card, &request, workload, &memory);
         walk->out->considered++;
         if (!memory.fits) {
             note_miss(walk->out, &result);
@@ -556,6 +560,7 @@ struct setup search_setup(const struct search_result *result, const struct model
         .gpu = result->gpu,
         .node = result->node.gpus > 0 ? &result->node : NULL,
         .recipe = result->recipe,
+        .fills = result->fills,
         .layout = result->layout,
         .batch = result->workload.batch,
         .worst = result->workload.worst,

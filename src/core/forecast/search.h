@@ -35,6 +35,7 @@ struct search_space {
     const struct overheads *overheads;     // before overhead_configure()
     const char *parallel;                  // NULL: any
     const struct layout *layout;           // NULL: as parallel says
+    bool fills;                            // our engine fills a card, see struct setup
     double micro_batch;                    // 0: any
     double global_batch;                   // rows of an optimizer step; 0: micro_batch × data
     double batch_tolerance;  // how far a step may be from global_batch; 0: exactly that many rows
@@ -52,6 +53,7 @@ struct search_result {
     struct node node; // gpus 0: not in the catalog
     int64_t gpus;
     struct recipe recipe;
+    bool fills;
     struct layout layout;
     struct workload workload;
     struct step_passes passes;

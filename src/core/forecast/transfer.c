@@ -184,6 +184,8 @@ enum err transfer_open(struct transfer *out, struct arena *arena,
     TRY(find_names(out, source));
     TRY(find_layout(out));
     out->setup.recipe = pilot->configuration.recipe;
+    if (pilot->configuration.lighter_share > 0)
+        out->setup.lighter_share = pilot->configuration.lighter_share;
     out->recipe = estimate_recipe(&out->setup);
     out->setup.passes = source->passes;
     find_batch(out, source);

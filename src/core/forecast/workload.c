@@ -56,33 +56,6 @@ double workload_longest(double spread, double examples)
     return stats_lognormal_longest(spread, examples);
 }
 
-// Useful over processed tokens, for lengths of that mean and spread.
-static double fill(const struct workload_rule *rule, double mean, double spread, double micro_batch)
-{
-    double widest = rule->context / mean;
-    return rule->batching == BATCHING_MAX ? 1 / widest
-                                          : 1 / fmin(widest, workload_longest(spread, micro_batch));
-}
-
-// The fill as a range: low is what the least favourable lengths leave.
-static struct range fills(const struct workload_rule *rule, const struct range *mean,
-                          double micro_batch)
-{
-    const struct range *spread = &rule->length_spread;
-    switch (rule->batching) {
-    case BATCHING_GROUPED: // one row is as long as itself
-        return micro_batch > 1 ? rule->grouped_fill : (struct range){ 1, 1, 1 };
-    case BATCHING_PACKED: return rule->packed_fill;
-    case BATCHING_MAX:
-        return (struct range){ fill(rule, mean->low, 0, 1), fill(rule, mean->mid, 0, 1),
-                               fill(rule, mean->high, 0, 1) };
-    default:
-        return (struct range){ fill(rule, mean->mid, spread->high, micro_batch),
-                               fill(rule, mean->mid, spread->mid, micro_batch),
-                               fill(rule, mean->mid, spread->low, micro_batch) };
-    }
-}
-
 double workload_known_mean(const struct workload_rule *rule)
 {
     return !isnan(rule->mean_length) ? rule->mean_length
@@ -102,14 +75,50 @@ static struct range mean_lengths(const struct workload_rule *rule)
                            fmax(1, rule->mean_share.high * rule->context) };
 }
 
+struct range workload_spread(const struct workload_rule *rule)
+{
+    const struct range *usual = &rule->length_spread;
+    double room = STATS_P90 * STATS_P90 - 2 * log(rule->context / mean_lengths(rule).mid);
+    if (!(room > 0))
+        return *usual;
+    double most = STATS_P90 - sqrt(room); // with it P90 is the context
+    return (struct range){ fmin(usual->low, most), fmin(usual->mid, most),
+                           fmin(usual->high, most) };
+}
+
+// Useful over processed tokens, for lengths of that mean and spread.
+static double fill(const struct workload_rule *rule, double mean, double spread, double micro_batch)
+{
+    double widest = rule->context / mean;
+    return rule->batching == BATCHING_MAX ? 1 / widest
+                                          : 1 / fmin(widest, workload_longest(spread, micro_batch));
+}
+
+// The fill as a range: low is what the least favourable lengths leave.
+static struct range fills(const struct workload_rule *rule, const struct range *mean,
+                          const struct range *spread, double micro_batch)
+{
+    switch (rule->batching) {
+    case BATCHING_GROUPED: // one row is as long as itself
+        return micro_batch > 1 ? rule->grouped_fill : (struct range){ 1, 1, 1 };
+    case BATCHING_PACKED: return rule->packed_fill;
+    case BATCHING_MAX:
+        return (struct range){ fill(rule, mean->low, 0, 1), fill(rule, mean->mid, 0, 1),
+                               fill(rule, mean->high, 0, 1) };
+    default:
+        return (struct range){ fill(rule, mean->mid, spread->high, micro_batch),
+                               fill(rule, mean->mid, spread->mid, micro_batch),
+                               fill(rule, mean->mid, spread->low, micro_batch) };
+    }
+}
+
 // One micro-batch on average: padded rows attend over their whole width, packed ones within each
 // example, whose mean square is mean² · exp(spread²).
-static struct step_batch average(const struct workload_rule *rule, double mean, double useful_share,
-                                 double micro_batch)
+static struct step_batch average(const struct workload_rule *rule, double mean, double spread,
+                                 double useful_share, double micro_batch)
 {
     bool packed = rule->batching == BATCHING_PACKED;
     double width = packed ? rule->context : fmin(rule->context, mean / useful_share);
-    double spread = rule->length_spread.mid;
     double attended = packed ? fmin(rule->context, mean * exp(spread * spread)) : width;
     double tokens = micro_batch * width;
     bool varied = rule->batching == BATCHING_LONGEST, grouped = rule->batching == BATCHING_GROUPED;
@@ -199,14 +208,15 @@ static void fill_rows(struct workload *out, const struct workload_rule *rule)
 
 // Widths as simulated. Where lengths are unknown: two thirds of a lognormal's rows lie within one
 // spread of the mean, so that as many widths recur; rows that fill the context have one width.
-static void find_widths(struct workload *out, const struct workload_rule *rule, double mean)
+static void find_widths(struct workload *out, const struct workload_rule *rule, double mean,
+                        double spread)
 {
     bool varied = rule->batching == BATCHING_LONGEST || rule->batching == BATCHING_GROUPED;
     double multiple = rule->multiple > 1 ? (double)rule->multiple : 1;
     if (rule->shapes && nearest_shape(rule, out->batch.rows)->sights.count)
         out->sights = &nearest_shape(rule, out->batch.rows)->sights;
     else if (varied && !rule->full_rows && !rule->shapes)
-        out->likely_widths = 2 * rule->length_spread.mid * mean / multiple;
+        out->likely_widths = 2 * spread * mean / multiple;
     out->distinct_widths = workload_widths(out, out->steps);
     out->alignments = workload_alignments(out->distinct_widths, multiple);
 }
@@ -278,7 +288,8 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
                    double data, double global_batch)
 {
     double each = rule->rows_each > 0 ? rule->rows_each : 1, sequences = each * micro_batch;
-    struct range mean = mean_lengths(rule), share = fills(rule, &mean, sequences);
+    struct range mean = mean_lengths(rule), spread = workload_spread(rule);
+    struct range share = fills(rule, &mean, &spread, sequences);
     *out = (struct workload){
         .tokens = rule->tokens,
         .labelled_tokens = rule->tokens * rule->labelled_share,
@@ -288,16 +299,17 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         .processed_tokens = rule->tokens / share.mid * rule->epochs,
         .padding_share = 1 - share.mid,
         .micro_batch = micro_batch,
-        .batch = average(rule, mean.mid, share.mid, sequences),
+        .batch = average(rule, mean.mid, spread.mid, share.mid, sequences),
         .worst = step_batch(sequences, rule->context),
         .batching = rule->batching,
-        .varied_widths = rule->batching == BATCHING_LONGEST,
+        .varied_widths = rule->batching == BATCHING_LONGEST && spread.mid > 0,
         .processed_factor = { share.mid / share.high, 1, share.mid / share.low },
     };
     if (rule->shapes)
         measure(out, rule);
     else if (rule->full_rows)
         fill_rows(out, rule);
+    out->batch.fullest = out->worst.tokens;
     out->worst.padded = out->batch.padded;
     out->worst.packed = out->batch.packed = rule->batching == BATCHING_PACKED;
     double useful = out->batch.tokens * (1 - out->padding_share);
@@ -312,6 +324,12 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
                   : rule->batching == BATCHING_PACKED
                       ? ceil(rule->tokens / ((1 - out->padding_share) * rule->context))
                       : out->examples;
-    out->steps = fmax(1, ceil(rows / each / out->global_batch) * rule->epochs);
-    find_widths(out, rule, mean.mid);
+    double of_epoch = ceil(rows / each / out->global_batch);
+    out->steps = fmax(1, of_epoch * rule->epochs);
+    if (rule->steps > 0) {
+        out->steps = rule->steps;
+        out->epochs = rule->steps / fmax(1, of_epoch);
+        out->processed_tokens *= out->epochs / rule->epochs;
+    }
+    find_widths(out, rule, mean.mid, spread.mid);
 }

@@ -36,6 +36,7 @@ struct workload_rule {
     double tokens;       // of the data set, once
     double examples;     // NAN: unknown
     double epochs;
+    double steps; // of the run, whatever the epochs; 0: as the epochs make
     double context;
     int batching;          // enum batching, not AUTO
     double rows_each;      // sequences of what --micro-batch counts: 2 of a pair; 0 is 1
@@ -45,18 +46,23 @@ struct workload_rule {
     int64_t multiple;      // widths are padded to a multiple of this; 0: any width
     double labelled_share; // of the tokens, those that the loss counts
     double mean_length;    // of the examples; NAN: assumed
-    struct range length_spread; // deviation of the logarithm of lengths
+    struct range length_spread; // usual deviation of the logarithm of lengths
     struct range mean_share;    // of the context that an example fills, where that is unknown
     bool full_rows;             // lengths are unknown: every row is assumed to fill the context
     struct range grouped_fill, packed_fill; // useful tokens over processed ones
     struct vision_load images;              // per token of the data; zero: text alone
     double token_spread;                    // relative deviation of the token count; 0: it is exact
+    struct packing_loss loss;               // at the context; all zero: nothing is known
     const struct workload_shape *shapes;    // measured, by ascending micro-batch; NULL: assumed
     size_t shape_count;
 };
 
 // Tokens of an example on average, by what was said of the data; NAN: nothing was.
 double workload_known_mean(const struct workload_rule *rule);
+
+// The deviation of the logarithm of assumed lengths. Rows end at the context, so that with a mean
+// near it they spread less than they usually do: P90 is the context at most.
+struct range workload_spread(const struct workload_rule *rule);
 
 struct workload {
     double examples, tokens, labelled_tokens, epochs;

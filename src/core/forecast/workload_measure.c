@@ -123,6 +123,35 @@ static size_t list_sizes(int64_t sizes[static SIZES], int64_t given)
     return count;
 }
 
+// Answers of joined pairs are cut each by itself; what the trainer does to others was simulated.
+static struct packing_loss loss_of(const struct lengths *lengths, const struct batches *simulated,
+                                   double scale, double window, bool joins)
+{
+    struct packing_loss loss = { 0 };
+    double each = lengths_each(lengths);
+    for (size_t i = 0; i < lengths->count; i++)
+        packing_loss_add(&loss, lengths->items[i].tokens, (int64_t)window);
+    loss.examples *= each;
+    loss.tokens *= each;
+    loss.cut = joins ? loss.cut * each : (double)simulated->cut_examples * scale;
+    loss.dropped = joins ? 0 : (double)simulated->dropped_examples * scale;
+    loss.lost = joins ? loss.lost * each : (double)simulated->lost_tokens * scale;
+    return loss;
+}
+
+// Why the trainer leaves out every example: nothing to learn in any, or too long for the context.
+static enum err none_left(const struct lengths *lengths, double context)
+{
+    for (size_t i = 0; i < lengths->count; i++)
+        if (lengths->items[i].labelled)
+            return fail(ERR_INPUT,
+                        "no example is left at a context of %.0f tokens; raise --context", context);
+    return fail(ERR_INPUT,
+                "no example is left: this trainer skips those without a token that carries loss, "
+                "and none has one; --labels all learns from every token; prompts alone need an "
+                "--objective such as grpo");
+}
+
 enum err workload_measure(struct workload_rule *rule, struct arena *arena,
                           const struct lengths *lengths, const char *trainer, uint64_t seed)
 {
@@ -165,11 +194,11 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
         if (count == 0) {
             rule->tokens = (double)sums.useful_tokens * scale * each * filled;
             rule->labelled_share = (double)sums.labelled_tokens / (double)sums.useful_tokens;
+            rule->loss = loss_of(lengths, &sums, scale, rule->context, joins);
         }
     }
     if (!count)
-        return fail(ERR_INPUT, "no example is left at a context of %.0f tokens; raise --context",
-                    rule->context);
+        return none_left(lengths, rule->context);
     rule->examples = examples;
     rule->mean_length = rule->tokens / rule->examples;
     rule->shapes = shapes;

@@ -59,18 +59,26 @@ static enum hosting_reason refuse(const struct hosting_maker *m, const struct of
     return HOSTING_REASONS;
 }
 
+static struct hosting_row row_of(const struct offers_row *offer, enum offers_kind kind,
+                                 struct hosting_group *group)
+{
+    return (struct hosting_row){
+        .offer = offer,
+        .kind = kind,
+        .provider = offer->offer.provider,
+        .instance = offer->offer.instance,
+        .region = offer->offer.region ? offer->offer.region : "",
+        .group = group,
+    };
+}
+
 static struct hosting_candidate consider(struct hosting_maker *m, const struct offers_row *offer,
                                          enum offers_kind kind, struct hosting_group *group)
 {
     const struct hosting_request *r = m->request;
     double price = offers_price(&offer->offer, kind) * (double)group->instances;
     struct hosting_candidate c = { .offer = offer, .kind = kind, .group = group };
-    struct hosting_row row = { .offer = offer,
-                               .kind = kind,
-                               .provider = offer->offer.provider,
-                               .instance = offer->offer.instance,
-                               .region = offer->offer.region ? offer->offer.region : "",
-                               .group = group };
+    struct hosting_row row = row_of(offer, kind, group);
     hosting_plan_move(&row, m);
     hosting_plan_storage(&row, m);
     double moved = row.move.in_hours + row.move.out_hours;
@@ -114,6 +122,25 @@ static bool is_better(const struct hosting_candidate *a, const struct hosting_ca
     return a->in_time != b->in_time ? a->in_time : a->usd + a->worth_usd < b->usd + b->worth_usd;
 }
 
+// The same GPUs take the same time at every provider: of those the cheaper.
+static bool is_faster(const struct hosting_candidate *a, const struct hosting_candidate *b)
+{
+    if (!b->group || fabs(a->hours - b->hours) > 1e-9 * b->hours)
+        return !b->group || a->hours < b->hours;
+    return a->usd < b->usd;
+}
+
+// Whether the row of a candidate could not be recommended.
+static bool is_doubtful(struct hosting_maker *m, const struct hosting_candidate *c)
+{
+    struct hosting_row row = row_of(c->offer, c->kind, c->group);
+    row.instances = c->group->instances;
+    row.run_hours.high = c->late_hours;
+    hosting_price(&row, m);
+    hosting_doubt(&row, m);
+    return row.doubt;
+}
+
 // Keeps the better candidate of each kind, for one number of instances.
 static void compare(struct hosting_maker *m, struct hosting_candidate *best,
                     const struct offers_row *offer, struct hosting_group *group)
@@ -125,8 +152,8 @@ static void compare(struct hosting_maker *m, struct hosting_candidate *best,
         struct hosting_candidate c = consider(m, offer, (enum offers_kind)kind, group);
         if (is_better(&c, &best[kind]))
             best[kind] = c;
-        if (!isnan(m->request->budget) && c.in_budget &&
-            (!m->fastest.group || c.hours < m->fastest.hours))
+        if (!isnan(m->request->budget) && c.in_budget && is_faster(&c, &m->fastest) &&
+            !is_doubtful(m, &c))
             m->fastest = c;
     }
 }

@@ -109,15 +109,15 @@ static void advise_spot(struct hosting *h, struct arena *arena)
     for (size_t i = 0; i < h->count; i++) {
         const struct hosting_row *r = &h->rows[i];
         all += r->kind == OFFERS_SPOT && !isnan(r->on_demand_usd);
-        if (r->kind != OFFERS_SPOT || !(r->expected_usd >= r->on_demand_usd))
+        if (r->kind != OFFERS_SPOT || !(r->expected_usd >= 1.01 * r->on_demand_usd))
             continue;
         worse++;
         first = first ? first : r;
     }
     if (worse)
         add(h, text_format(arena,
-                           "On demand is cheaper in expectation than spot for %zu of %zu spot "
-                           "offers, such as %s %s: %s instead of %s",
+                           "For %zu of %zu spot offers, on demand is cheaper on average, e.g. %s "
+                           "%s: %s instead of %s",
                            worse, all, first->provider, first->instance,
                            text_usd(arena, first->on_demand_usd),
                            text_usd(arena, first->expected_usd)));
@@ -297,18 +297,18 @@ void hosting_advise(struct hosting *h, struct hosting_job *job)
 // --- why nothing was found ---------------------------------------------------
 
 static const struct {
-    const char *found, *relax;
+    const char *found, *way_out;
 } reasons[] = {
-    [HOSTING_OTHER_GPU] = { "have another GPU", "--gpu" },
-    [HOSTING_OTHER_PROVIDER] = { "are from other providers", "--provider" },
-    [HOSTING_OTHER_REGION] = { "are in other regions", "--region" },
-    [HOSTING_NOT_ATTESTED] = { "do not state the attestation", "--compliance" },
-    [HOSTING_NO_PRICE] = { "have no price of this kind", "--kind" },
-    [HOSTING_NO_PRECISION] = { "do not support the precision", "--precision fp16" },
+    [HOSTING_OTHER_GPU] = { "have another GPU", "relax --gpu" },
+    [HOSTING_OTHER_PROVIDER] = { "are from other providers", "relax --provider" },
+    [HOSTING_OTHER_REGION] = { "are in other regions", "relax --region" },
+    [HOSTING_NOT_ATTESTED] = { "do not state the attestation", "relax --compliance" },
+    [HOSTING_NO_PRICE] = { "have no price of this kind", "relax --kind" },
+    [HOSTING_NO_PRECISION] = { "do not support the precision", "give --precision fp16" },
     [HOSTING_NO_FIT] = { "have too little memory",
-                         "--gpus, --method qlora or a smaller --context" },
-    [HOSTING_NO_NETWORK] = { "have fewer GPUs and no known network", "--gpus" },
-    [HOSTING_NO_HOST_MEMORY] = { "have too little host memory", "a larger instance" },
+                         "give more --gpus, --method qlora or a smaller --context" },
+    [HOSTING_NO_NETWORK] = { "have fewer GPUs and no known network", "relax --gpus" },
+    [HOSTING_NO_HOST_MEMORY] = { "have too little host memory", "relax --gpu or --gpus" },
 };
 
 const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
@@ -363,7 +363,6 @@ const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
     out_put(&out, "none of %zu offers can run the job as requested", total);
     for (int i = 0; i < HOSTING_REASONS; i++)
         if (h->left_out[i])
-            out_put(&out, "; %zu %s (relax %s)", h->left_out[i], reasons[i].found,
-                    reasons[i].relax);
+            out_put(&out, "; %zu %s (%s)", h->left_out[i], reasons[i].found, reasons[i].way_out);
     return out_string(&out);
 }

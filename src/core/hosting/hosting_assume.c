@@ -32,8 +32,8 @@ static void assume_spot(struct hosting *h, const struct hosting_job *job)
             job->request->preemptions_per_hour);
     if (there)
         add(h,
-            (struct assumption){ "time that there is a spot node",
-                                 "of all",
+            (struct assumption){ "availability of a spot node",
+                                 "of the time",
                                  { there->low, there->typical, there->high },
                                  ASSUMPTION_CATALOG,
                                  there->source,
@@ -45,7 +45,7 @@ void hosting_assume(struct hosting *h, const struct hosting_job *job)
 {
     const struct hosting_request *r = job->request;
     double tokens = job->plan->chosen.workload.tokens;
-    add(h, assumed("runs a month", "runs", 1, "one; --runs-per-month says otherwise"),
+    add(h, assumed("runs per month", "", 1, "--runs-per-month sets it"),
         h->runs_assumed ? NAN : h->runs_per_month);
     add(h,
         assumed("size of the data", "bytes", HOSTING_TOKEN_BYTES * tokens,
@@ -53,7 +53,7 @@ void hosting_assume(struct hosting *h, const struct hosting_job *job)
         r->data_bytes);
     add(h, assumed("link that moves data", "bytes/s", HOSTING_LINK_BYTES_PER_S, "1 Gb/s"), r->link);
     add(h,
-        assumed("spread of a price in a year", "of the logarithm", hosting_price_spread(365),
+        assumed("deviation of a price after a year", "of its logarithm", hosting_price_spread(365),
                 "grows with the root of its age; AWS cut P5 by 44 % two years after it came out"),
         NAN);
     add(h,
@@ -61,8 +61,8 @@ void hosting_assume(struct hosting *h, const struct hosting_job *job)
                 "as clouds commonly list it"),
         NAN);
     add(h,
-        assumed("network of a part of a node", "bytes/s", HOSTING_PART_NETWORK_BYTES_PER_S,
-                "10 Gb/s an instance"),
+        assumed("network of an instance that is part of a node", "bytes/s",
+                HOSTING_PART_NETWORK_BYTES_PER_S, "10 Gb/s an instance"),
         NAN);
     assume_spot(h, job);
 }

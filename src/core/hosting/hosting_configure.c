@@ -55,6 +55,7 @@ enum err hosting_configure(struct hosting_job *job, struct hosting_group **group
         .efficiency = plan->efficiency,
         .overheads = &plan->overheads,
         .parallel = parallel && strcmp(parallel, "auto") ? parallel : NULL,
+        .fills = plan->request->recipe.checkpointing == RECIPE_AUTO,
         .micro_batch = rows,
         .global_batch = plan->chosen.workload.global_batch,
         .batch_tolerance = 0.25,

@@ -56,6 +56,7 @@ void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m)
 {
     bool own = row->kind == OFFERS_OWN;
     bool anywhere = own || row->kind == OFFERS_COLOCATION; // where the owner puts it
+    row->stale = row->age_days > 180;
     if (is_unfirm(row)) {
         doubt_price(row);
     } else if (row->kind == OFFERS_FLEX && !is_queue_known(row, m)) {

@@ -36,7 +36,7 @@ static enum err time_group(struct hosting_group *group, struct hosting_job *job)
     struct setup setup = search_setup(&group->result, job->plan->model, job->plan->stack);
     struct estimate estimate;
     TRY(estimate_make(&estimate, job->arena, &setup));
-    group->overheads.epochs = group->result.workload.epochs;
+    overhead_pace(&group->overheads, group->result.workload.epochs, group->result.workload.steps);
     overhead_configure(&group->overheads, &setup, &estimate.step);
     group->result_bytes = result_bytes(&setup, &estimate.step);
     const struct timing *t = &estimate.timing;

@@ -168,7 +168,11 @@ enum err hosting_check_words(const struct hosting_maker *m, const struct offers 
 enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers); // of --price
 bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind);
 
-// Sets row->doubt: the rules of what can be recommended; see hosting_doubt.c.
+// Sets the price of a row, its age and its terms; the row needs its provider, instance, kind and
+// offer.
+void hosting_price(struct hosting_row *row, const struct hosting_maker *m);
+
+// Sets row->stale and row->doubt: the rules of what can be recommended; see hosting_doubt.c.
 void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m);
 
 // Bytes of the model's weights as they are fetched, and bytes/s of the link that moves data.

@@ -17,8 +17,8 @@ static double assumed_network(const struct node *usual, int64_t gpus)
                                                   : HOSTING_NODE_NETWORK_BYTES_PER_S / (double)gpus;
 }
 
-// The GPU's usual node, cut to the size of the instance: the same links as far as they reach, an
-// unknown network.
+// The GPU's usual node, cut to the size of the instance: the same links as far as they reach, in a
+// rack beyond it, and an unknown network.
 static struct node cut_node(const struct node *usual, const struct gpu *gpu,
                             const struct offer *offer)
 {
@@ -34,7 +34,8 @@ static struct node cut_node(const struct node *usual, const struct gpu *gpu,
     node.name = offer->instance;
     node.gpu = gpu->name;
     node.gpus = offer->gpus;
-    if (node.link_domain_gpus > offer->gpus)
+    bool part = !usual || offer->gpus < usual->gpus;
+    if (part && node.link_domain_gpus > offer->gpus)
         node.link_domain_gpus = offer->gpus;
     node.network = NULL;
     node.network_bytes_per_s_per_gpu = assumed_network(usual, offer->gpus);

@@ -104,28 +104,14 @@ bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind)
            (reserved && hosting_lists(list, "reserved"));
 }
 
-// "2.49/gpu-h", "19.92/h" or "2.49": dollars per GPU hour, or per hour of the instance.
 static enum err read_price(double *usd, bool *per_gpu, const char *text)
 {
-    struct text number = text_of(text);
-    const char *slash = strchr(text, '/');
-    *per_gpu = true;
-    if (slash) {
-        number.size = (size_t)(slash - text);
-        const char *unit = slash + 1;
-        *per_gpu = !strcmp(unit, "gpu-h") || !strcmp(unit, "gpu-hour") || !strcmp(unit, "gpuh");
-        if (!*per_gpu && strcmp(unit, "h") && strcmp(unit, "hour") && strcmp(unit, "hr"))
-            return fail(ERR_USAGE,
-                        "--price is \"%s\", must be dollars per GPU hour (2.49/gpu-h) or per "
-                        "hour of an instance (20/h)",
-                        text);
-    }
-    if (number.size && number.at[0] == '$')
-        number.at++, number.size--;
-    if (text_read_number(usd, text_trim(number)) || !(*usd > 0))
-        return fail(ERR_USAGE,
-                    "--price is \"%s\", must be a number above 0, such as 2.49/gpu-h or 20/h",
-                    text);
+    if (text_read_price(usd, per_gpu, text_of(text)) || !(*usd > 0))
+        return fail(
+            ERR_USAGE,
+            "--price is \"%s\", must be dollars per GPU hour (2.49/gpu-h) or per hour of an "
+            "instance (20/h), above 0",
+            text);
     return OK;
 }
 

@@ -340,7 +340,6 @@ static void finish(struct hosting_row *row, struct hosting_maker *m, const doubl
         set(&row->storage.usd, i, hosting_storage_usd(&row->storage, at(&kept, i)));
         set(&row->cost_usd, i, at(&row->compute_usd, i) + moved + at(&row->storage.usd, i));
     }
-    row->stale = row->age_days > 180;
     row->wall_seconds = wall_seconds;
     elapse(row, m, wall_seconds);
     // The mean of a lognormal price is above its median; an hour of waiting may have a value too.
@@ -351,7 +350,7 @@ static void finish(struct hosting_row *row, struct hosting_maker *m, const doubl
     hosting_doubt(row, m);
 }
 
-static void price_row(struct hosting_row *row, const struct hosting_maker *m)
+void hosting_price(struct hosting_row *row, const struct hosting_maker *m)
 {
     const struct offers_row *offer = row->offer;
     const struct billing *terms = terms_of(m, row->provider, row->instance);
@@ -388,7 +387,7 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     row->gpus = group->gpus;
     row->run_hours = group->wall_hours;
     row->queue_hours = hosting_queue(m, offer);
-    price_row(row, m);
+    hosting_price(row, m);
     hosting_plan_move(row, m);
     const double *wall = group->wall_seconds;
     if (kind == OFFERS_SPOT) {

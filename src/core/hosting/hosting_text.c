@@ -139,10 +139,11 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
         out,
         text_format(
             arena,
-            "hours from now to the result, and cost: 80 %% range; age of the price in days, "
-            "! marks over 180; auction, median, reservation, block, service, old price, no date, "
-            "start?, country? and network? are never recommended; each instance in its cheapest "
-            "region%s",
+            "hours: from now to the result; hours and cost are 80 %% ranges; age: of the price, in "
+            "days, ! above 180. Offers with auction, median, reservation, block, service, start?, "
+            "7 days, no date, future date, country?, abroad, network? or old price in the last "
+            "column are never recommended (--explain says why). Each instance is shown in its "
+            "cheapest region%s",
             hidden ? text_format(arena, "; %zu more rows (--rows)", hidden) : ""),
         0);
     if (h->recommended) {
@@ -325,9 +326,10 @@ void hosting_explain(const struct hosting *h, const struct hosting_row *row, str
     out_put(out, "%s %s%s%s, %s\n", row->provider, row->instance, placed ? " in " : "",
             placed ? row->region : "", offers_kind_names[row->kind]);
     if (row->group) {
-        out_put(out, "  %lld GPUs on %lld whole instance%s of %lld: %s\n", (long long)row->gpus,
-                (long long)row->instances, row->instances > 1 ? "s" : "",
-                (long long)row->instance_gpus, plan_spell(&row->group->result, arena));
+        out_put(out, "  %lld GPU%s on %lld whole instance%s of %lld GPUs: %s\n",
+                (long long)row->gpus, row->gpus > 1 ? "s" : "", (long long)row->instances,
+                row->instances > 1 ? "s" : "", (long long)row->instance_gpus,
+                plan_spell(&row->group->result, arena));
         explain_time(row, arena, out);
     }
     if (row->kind == OFFERS_SPOT)

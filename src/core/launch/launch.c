@@ -10,13 +10,14 @@ const char *const launch_targets[] = { "slurm", "sky", "dstack", "k8s", "script"
 
 const struct field launch_fields[] = {
     FIELD_OF(launch_request, to, launch_targets, "what starts the job", .value = "SYSTEM"),
-    FIELD(launch_request, offer, TEXT, "PROVIDER/INSTANCE as hosts prints it; plan: its own GPUs",
-          .value = "NAME",
+    FIELD(launch_request, offer, TEXT,
+          "PROVIDER/INSTANCE as hosts prints it, or plan: its own GPUs", .value = "NAME",
           .fallback = "what hosts recommends; for slurm, k8s and script the plan's"),
     FIELD(launch_request, data, TEXT, "data set: path, bucket (sky) or volume claim (k8s)",
           .value = "DATA", .fallback = ""),
-    FIELD(launch_request, output, TEXT, "for results: path, bucket (sky), volume (dstack, k8s)",
-          .value = "DIR", .fallback = "output"),
+    FIELD(launch_request, output, TEXT,
+          "where results go: path, bucket (sky), volume (dstack, k8s)", .value = "DIR",
+          .fallback = "output"),
     FIELD(launch_request, model, TEXT, "folder of the model, for the built-in engine",
           .value = "DIR", .fallback = "that of the plan"),
     FIELD(launch_request, image, TEXT, "container image (required by k8s)", .value = "IMAGE",
@@ -133,6 +134,9 @@ static int64_t round_up(double seconds)
     return (int64_t)(ceil(seconds / unit) * unit);
 }
 
+// A plan saves once an epoch at least; of epochs of seconds a job need not keep each.
+enum { SHORTEST_BETWEEN_SAVES = 60 };
+
 static void set_limits(struct launch *job)
 {
     const struct launch_place *p = job->place;
@@ -140,8 +144,11 @@ static void set_limits(struct launch *job)
     // A trainer stops after its step, and then writes a checkpoint.
     job->grace_seconds = (int64_t)(30 * ceil((90 + 2 * step) / 30));
     job->limit_seconds = round_up(3600 * p->hours_p95 + (double)job->grace_seconds);
+    double between = fmax(p->save_seconds, SHORTEST_BETWEEN_SAVES);
     if (p->save_seconds > 0 && p->step_seconds > 0)
-        job->save_steps = (int64_t)fmin(1e9, fmax(1, floor(p->save_seconds / p->step_seconds)));
+        job->save_steps = (int64_t)fmin(1e9, fmax(1, floor(between / p->step_seconds)));
+    if ((double)job->save_steps >= job->plan->steps) // a run that ends before saves at its end
+        job->save_steps = 0;
 }
 
 // --- notes -------------------------------------------------------------------
@@ -151,6 +158,8 @@ static void note_place(struct launch *job)
     const struct launch_place *p = job->place;
     const struct launch_plan *plan = job->plan;
     struct arena *arena = job->arena;
+    struct out path = { .arena = arena };
+    launch_shell_word(&path, plan->path);
     if (p->provider)
         launch_note(job, "place: %s/%s %s, %lld × %s, as hosts priced it",
                     launch_plain(arena, p->provider), launch_plain(arena, p->instance), p->kind,
@@ -161,10 +170,15 @@ static void note_place(struct launch *job)
     if (strcmp(p->gpu, plan->gpu) || p->nodes * p->gpus_per_node != plan->gpus)
         launch_note(job,
                     "the plan is for %lld × %s: watch compares the run with the plan's GPU hours; "
-                    "a plan of this place has gpuhours plan --plan %s --gpu %s --gpus %lld",
-                    (long long)plan->gpus, launch_plain(arena, plan->gpu),
-                    launch_plain(arena, plan->path), launch_plain(arena, p->gpu),
-                    (long long)(p->nodes * p->gpus_per_node));
+                    "for a plan of this place: gpuhours plan --plan %s --gpu %s --gpus %lld",
+                    (long long)plan->gpus, launch_plain(arena, plan->gpu), out_string(&path),
+                    launch_plain(arena, p->gpu), (long long)(p->nodes * p->gpus_per_node));
+    if (job->request->to == LAUNCH_SLURM || job->request->to == LAUNCH_K8S)
+        launch_note(job,
+                    "the file names no GPU type, because clusters have their own names: the time "
+                    "limit is for %s, so choose a %s that has it",
+                    launch_plain(arena, p->gpu),
+                    job->request->to == LAUNCH_SLURM ? "partition (--partition)" : "node pool");
     if (p->provider && !p->spot && isnan(p->cap_usd_per_hour))
         launch_note(job, "no price cap: %s is paid by a commitment, which is bought elsewhere",
                     p->kind);
@@ -189,9 +203,10 @@ static void note_limit(struct launch *job)
         launch_note(job, "no price cap: %s has no field for one", launch_targets[job->request->to]);
     if (job->save_steps && !job->is_engine)
         launch_note(job,
-                    "checkpoints: let the trainer save every %lld steps (%s) and go on from the "
-                    "newest one by itself",
-                    (long long)job->save_steps, text_seconds(arena, p->save_seconds));
+                    "checkpoints: let the trainer save every %lld steps (%s) and resume from the "
+                    "newest one without being told",
+                    (long long)job->save_steps,
+                    text_seconds(arena, (double)job->save_steps * p->step_seconds));
 }
 
 static void note_files(struct launch *job)
@@ -200,8 +215,9 @@ static void note_files(struct launch *job)
     struct arena *arena = job->arena;
     bool here = r->to == LAUNCH_SLURM || r->to == LAUNCH_SCRIPT;
     if (here)
-        launch_note(job, "%s and all paths are read from the folder in which the job is started",
-                    launch_plain(arena, job->plan->path));
+        launch_note(
+            job, "%s and all other paths are relative to the folder in which the job is submitted",
+            launch_plain(arena, job->plan->path));
     if (!here && job->data_at)
         launch_note(job, "data: %s lies at %s there", launch_plain(arena, r->data),
                     launch_plain(arena, job->data_at));
@@ -215,8 +231,8 @@ static void note_files(struct launch *job)
                                              : "a volume claim");
     if (r->to == LAUNCH_SLURM && r->image)
         launch_note(job, "--image needs the pyxis plugin of Slurm");
-    launch_note(job, "gpuhours watches the run where it is installed; without it the run goes on "
-                     "unwatched");
+    launch_note(job, "where gpuhours is installed on the node, gpuhours watch runs the command; "
+                     "elsewhere the command runs alone");
 }
 
 // The command that starts the file. Secrets are taken from the environment of who types it.

@@ -45,6 +45,7 @@ struct launch_plan {
     bool rslora, dora, trains_embeddings, nondeterministic;
     int64_t gpus, nodes;
     double context, rank, alpha, epochs, micro_batch, global_batch;
+    double max_steps; // where the plan was asked for a number of steps, else NAN
     double steps, step_seconds, save_seconds; // save_seconds: between checkpoints
     double hours, hours_p95;                  // wall time: P50 and P95
     struct {

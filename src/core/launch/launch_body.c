@@ -66,7 +66,8 @@ void launch_head(const struct launch *job, struct out *out)
                 p->spot ? " with waits for spot instances" : "", (long long)job->grace_seconds));
     if (job->save_steps)
         comment(out, text_format(arena, "Checkpoints: every %lld steps (%s)%s.",
-                                 (long long)job->save_steps, text_seconds(arena, p->save_seconds),
+                                 (long long)job->save_steps,
+                                 text_seconds(arena, (double)job->save_steps * p->step_seconds),
                                  job->is_engine ? "" : "; set this in your trainer"));
 }
 
@@ -113,6 +114,14 @@ static void put_watch(const struct launch *job, struct out *out)
     if (!isnan(p->usd_per_hour))
         out_put(out, " --price %.4g", p->usd_per_hour / (double)p->gpus_per_node);
     out_put(out, " -- \"$@\"\nfi\n");
+}
+
+// What comes behind it needs it, so a set-up that fails ends the job.
+void launch_setup(const struct launch *job, struct out *out)
+{
+    if (job->request->setup)
+        out_put(out, "{\n%s\n} || { echo 'the set-up failed' >&2; exit 1; }\n\n",
+                job->request->setup);
 }
 
 void launch_body(const struct launch *job, const struct launch_node *node, struct out *out)

@@ -420,7 +420,8 @@ static enum err add_engine(struct launch *job)
         add_flag(job, "--trains-embeddings", plan->trains_embeddings);
     }
     add_flag(job, "--nondeterministic", plan->nondeterministic);
-    add_number(job, "--epochs", plan->epochs);
+    add_number(job, "--epochs", isnan(plan->max_steps) ? plan->epochs : ceil(plan->epochs));
+    add_number(job, "--max-steps", plan->max_steps);
     add_number(job, "--context", plan->context);
     add_number(job, "--micro-batch", place->micro_batch);
     add_number(job, "--accumulation", fmax(1, rint(place->global_batch / place->micro_batch)));

@@ -72,8 +72,7 @@ void launch_dstack(const struct launch *job, struct out *out)
         put_pair(out, arena, r->output, job->output_at);
     }
     put_place(job, out);
-    if (r->setup)
-        out_put(&body, "%s\n", r->setup);
+    launch_setup(job, &body);
     launch_body(job,
                 &(struct launch_node){ .rank = "\"$DSTACK_NODE_RANK\"",
                                        .master = "\"$DSTACK_MASTER_NODE_IP\"",

@@ -23,7 +23,9 @@ struct launch_node {
     bool limits; // the target itself ends the job at its limit
 };
 
-// Lines of bash: set-up, environment, and the command under gpuhours watch, which replaces the
+// The command of --setup, if one was given.
+void launch_setup(const struct launch *job, struct out *out);
+// Lines of bash: environment, and the command under gpuhours watch, which replaces the
 // shell, so that signals reach it.
 void launch_body(const struct launch *job, const struct launch_node *node, struct out *out);
 // Comments at the top of a file: what it is, where it runs, its time limit, checkpoints.

@@ -21,18 +21,21 @@ static void put_service(const struct launch *job, struct out *out)
             job->name, job->name);
 }
 
-// A lost node is no error of the run: the pod starts again and goes on from its checkpoint.
+// A lost node is no error of the run: the pod starts again and goes on from its checkpoint. The
+// time limit is the body's, whose exit code of 124 ends the Job: Kubernetes' own would count the
+// time that pods wait for GPUs.
 static void put_spec(const struct launch *job, struct out *out)
 {
     const struct launch_place *p = job->place;
     out_put(out, "spec:\n  completionMode: Indexed\n  completions: %lld\n  parallelism: %lld\n",
             (long long)p->nodes, (long long)p->nodes);
     out_put(out, "  backoffLimit: %lld\n", (long long)LAUNCH_RESTARTS * p->nodes);
-    out_put(out, "  activeDeadlineSeconds: %lld\n", (long long)job->limit_seconds);
+    out_put(out, "  podFailurePolicy:\n    rules:\n      - action: FailJob\n"
+                 "        onExitCodes:\n          containerName: trainer\n"
+                 "          operator: In\n          values: [124] # the time limit\n");
     if (p->spot)
-        out_put(out, "  podFailurePolicy:\n    rules:\n      - action: Ignore\n"
-                     "        onPodConditions:\n          - type: DisruptionTarget\n"
-                     "            status: \"True\"\n");
+        out_put(out, "      - action: Ignore\n        onPodConditions:\n"
+                     "          - type: DisruptionTarget\n            status: \"True\"\n");
 }
 
 static void put_variables(const struct launch *job, struct out *out)
@@ -99,13 +102,11 @@ void launch_k8s(const struct launch *job, struct out *out)
         out_put(out, "      subdomain: %s\n", job->name);
     out_put(out, "      containers:\n        - name: trainer\n");
     put(out, "          image:", r->image);
-    if (r->setup)
-        out_put(&body, "%s\n", r->setup);
+    launch_setup(job, &body);
     launch_body(
         job,
         &(struct launch_node){ .rank = "\"$JOB_COMPLETION_INDEX\"",
-                               .master = text_format(job->arena, "%s-0.%s", job->name, job->name),
-                               .limits = true },
+                               .master = text_format(job->arena, "%s-0.%s", job->name, job->name) },
         &body);
     out_put(out, "          command:\n            - bash\n            - -c\n");
     launch_yaml_block(out, 12, "-", out_view(&body));

@@ -71,6 +71,7 @@ enum err launch_plan_read(struct launch_plan *out, struct arena *arena, struct t
         .epochs = json_get_number(work, "epochs", NAN),
         .micro_batch = json_get_number(c, "micro_batch", NAN),
         .global_batch = json_get_number(c, "global_batch", NAN),
+        .max_steps = json_get_number(json_get(&tree, "request"), "steps", NAN),
         .steps = json_get_number(work, "steps", NAN),
         .step_seconds = json_get_number(step, "seconds", NAN),
         .save_seconds = save_interval(list),

@@ -12,8 +12,7 @@ void launch_script(const struct launch *job, struct out *out)
                 "# Start it on every node: NODE_RANK=0 … %lld, MASTER_ADDR the first's address.\n",
                 (long long)job->place->nodes - 1);
     out_char(out, '\n');
-    if (job->request->setup)
-        out_put(out, "%s\n\n", job->request->setup);
+    launch_setup(job, out);
     launch_body(job,
                 &(struct launch_node){ .rank = "\"${NODE_RANK:?number of this node, from 0}\"",
                                        .master = "\"${MASTER_ADDR:?address of node 0}\"" },

@@ -64,8 +64,7 @@ void launch_slurm(const struct launch *job, struct out *out)
     if (job->place->nodes > 1)
         out_put(out, "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
                      "export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID %% 20000))\n\n");
-    if (job->request->setup)
-        out_put(out, "%s\n\n", job->request->setup);
+    launch_setup(job, out);
     launch_body(job, &(struct launch_node){ .rank = "\"$SLURM_NODEID\"", .limits = true }, &body);
     out_put(out, "task() { # on each node\n");
     rest = out_view(&body);

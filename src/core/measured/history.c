@@ -217,6 +217,12 @@ void history_seal(struct history_entry *entry, struct arena *arena)
     entry->uid = text_format(arena, "%016llx", (unsigned long long)hash);
 }
 
+void history_seal_named(struct history_entry *entry, struct arena *arena)
+{
+    uint64_t hash = digest(digest(0xCBF29CE484222325u, entry->uid), entry->name);
+    entry->uid = text_format(arena, "%016llx", (unsigned long long)hash);
+}
+
 void history_answer(struct history_entry *entry, const struct history_entry *plan, bool same_job)
 {
     bool elsewhere = entry->gpu && plan->gpu && strcmp(entry->gpu, plan->gpu);

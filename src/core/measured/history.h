@@ -22,7 +22,7 @@ extern const char *const history_kinds[];
 
 struct history_entry {
     int64_t id;      // in one ledger
-    const char *uid; // hash of the content: the same in every ledger
+    const char *uid; // hash of the content (and of a second name): the same in every ledger
     int kind;
     const char *at;      // UTC: 2026-11-15T11:20:05Z
     const char *program; // the version that wrote it
@@ -48,6 +48,10 @@ enum err history_read(struct history_entry *out, struct arena *arena, struct tex
 
 // Computes key and uid from the other fields. Without a configuration there is no key.
 void history_seal(struct history_entry *entry, struct arena *arena);
+
+// After history_seal(), of a plan that is stored under another name: it becomes an entry of its
+// own.
+void history_seal_named(struct history_entry *entry, struct arena *arena);
 
 // Links a pilot or run to its plan: fills in what it does not know itself and, if it is the same
 // job, the forecast hours. The rate is comparable between all runs of a configuration. What ran on

@@ -86,6 +86,11 @@ static const struct field stalls_fields[] = {
     FIELD_AS("evaluation_seconds", pilot, stalls.evaluation_seconds, SECONDS, "evaluation"),
     FIELD_AS("save_seconds", pilot, stalls.save_seconds, SECONDS, "checkpoints"),
     FIELD_AS("other_seconds", pilot, stalls.other_seconds, SECONDS, "unexplained stalls"),
+    FIELD_AS("recurring_share", pilot, stalls.recurring_share, NUMBER,
+             "of these two, what goes on, over the time of all steps without it: plans add it",
+             .since = "0.9.9"),
+    FIELD_AS("recurring_error", pilot, stalls.recurring_error, NUMBER,
+             "its standard deviation: few were seen", .since = "0.9.9"),
     { 0 },
 };
 
@@ -160,6 +165,8 @@ static const struct field configuration_fields[] = {
     FIELD_AS("planned_tokens", pilot_configuration, tokens, NUMBER, "of the plan's data set, once"),
     FIELD_AS("planned_padding_share", pilot_configuration, padding_share, NUMBER,
              "of the tokens that the plan processes"),
+    FIELD(pilot_configuration, lighter_share, SHARE,
+          "of the layers, which recompute one level less (built-in engine)", .since = "0.9.9"),
     { 0 },
 };
 
@@ -386,17 +393,16 @@ const char *pilot_lacks(const struct pilot *pilot)
     const char *gpu = c->gpu ? c->gpu : pilot->gpu.name;
     bool has_names = c->model && (c->stack || pilot->stack);
     if (gpu && !strcmp(gpu, "cpu"))
-        return "was measured on a CPU, which tells nothing about a GPU: run the pilot on the GPU "
+        return "was measured on a CPU, which tells nothing about a GPU; run the pilot on the GPU "
                "that will train";
     if (pilot->planned.rollout > 0 && isnan(pilot_trainer_seconds(pilot)))
-        return "does not tell the phases of its steps apart: verl, NeMo-RL and OpenRLHF print "
-               "them, "
-               "TRL does not";
+        return "does not tell the phases of its steps apart; verl, NeMo-RL and OpenRLHF print "
+               "them, TRL does not";
     if (!(pilot->tokens_per_s.mean > 0))
-        return "has no tokens/s: set composition.tokens in it, or run the pilot "
-               "again with --tokens-per-step N, --from CONFIG or --plan FILE";
+        return "has no tokens/s; set composition.tokens in it, or repeat the command "
+               "with --tokens-per-step N, --from CONFIG or --plan FILE";
     if (!has_names)
-        return "does not name model and stack: run the pilot again with --plan FILE or --from "
+        return "does not name model and stack; repeat the command with --plan FILE or --from "
                "CONFIG";
-    return gpu ? NULL : "does not name its GPU: set configuration.gpu in it";
+    return gpu ? NULL : "does not name its GPU; set configuration.gpu in it";
 }

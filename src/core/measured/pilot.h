@@ -52,9 +52,11 @@ struct pilot_gpu {
     const char *throttling; // reasons; NULL: not throttled, or unknown
 };
 
-// Seconds lost between steps while the pilot ran.
+// Seconds lost between steps while the pilot ran. Those of data and others that go on come as often
+// in the run: their share of the time of all its steps, and its standard deviation.
 struct pilot_stalls {
     double data_seconds, evaluation_seconds, save_seconds, other_seconds;
+    double recurring_share, recurring_error;
 };
 
 // Measured separately: what a full run pays too.
@@ -93,6 +95,7 @@ struct pilot_configuration {
     double micro_batch_tokens, attended_tokens; // of a micro-batch: its tokens, Σl² over them
     double tokens, padding_share; // of the data set, as the plan that is measured has them
     struct recipe recipe;
+    double lighter_share; // of the layers, which recompute one level less than the recipe has
 };
 
 struct pilot {

@@ -2,6 +2,7 @@
 // The summary of a pilot for a person.
 
 #include "core/measured/pilot.h"
+#include "base/stats.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -25,8 +26,9 @@ static void put_rate(const struct pilot *pilot, struct arena *arena, struct out 
                                                  text_commas(arena, llround(rate->high)),
                                                  50 * (rate->high - rate->low) / rate->mean);
         out_labelled(out, "speed",
-                     text_format(arena, "%s tokens/s sustained  (%s)",
-                                 text_commas(arena, llround(rate->mean)), interval));
+                     text_format(arena, "%s tokens/s%s  (%s)",
+                                 text_commas(arena, llround(rate->mean)),
+                                 pilot->steady ? " sustained" : "", interval));
     }
     if (pilot->verdict)
         out_labelled(out, pilot->steady ? "steady" : "NOT STEADY", pilot->verdict);
@@ -43,12 +45,12 @@ static void put_doubts(const struct pilot *pilot, struct out *out)
 static void put_steps(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     const struct pilot_seconds *s = &pilot->step_seconds;
-    const char *warmup = text_format(arena, "%lld measured after %lld of warm-up",
+    const char *warmup = text_format(arena, "%lld measured after %lld warm-up steps",
                                      (long long)pilot->steps, (long long)pilot->warmup_steps);
     out_labelled(out, "steps",
                  isnan(s->p50)
                      ? warmup
-                     : text_format(arena, "%s: %s each (%s to %s, longest %s)", warmup,
+                     : text_format(arena, "%s: median %s (80 %% from %s to %s, longest %s)", warmup,
                                    text_seconds(arena, s->p50), text_seconds(arena, s->p10),
                                    text_seconds(arena, s->p90), text_seconds(arena, s->max)));
     const struct pilot_fit *fit = &pilot->fit;
@@ -82,7 +84,12 @@ static void put_stalls(const struct pilot *pilot, struct arena *arena, struct ou
     const double values[] = { pilot->stalls.data_seconds, pilot->stalls.evaluation_seconds,
                               pilot->stalls.save_seconds, pilot->stalls.other_seconds };
     const char *stalled = join_seconds(arena, names, values, 4);
-    out_labelled(out, "stalled", stalled ? stalled : "not at all");
+    if (stalled && pilot->stalls.recurring_share > 0)
+        stalled = text_format(
+            arena, "%s; recurring stalls take %s ± %s of the steps' time, and plans include them",
+            stalled, text_share(arena, pilot->stalls.recurring_share),
+            text_share(arena, STATS_P90 * pilot->stalls.recurring_error));
+    out_labelled(out, "stalls", stalled ? stalled : "none");
     static const char *const apart_names[] = { "start-up",         "optimizer step",
                                                "first evaluation", "evaluation",
                                                "checkpoint",       "between ranks, a step" };
@@ -139,10 +146,12 @@ static void put_transient(const struct pilot *pilot, struct arena *arena, struct
 {
     const struct pilot_transient *t = &pilot->transient;
     if (t->seconds_per_width > 0 && t->widths_seen >= 1)
-        out_labelled(out, "new widths",
-                     text_format(arena, "%.0f of %.0f in the run seen, %s each, not in the rate",
-                                 t->widths_seen, fmax(t->widths_run, t->widths_seen),
-                                 text_seconds(arena, t->seconds_per_width)));
+        out_labelled(
+            out, "new widths",
+            text_format(arena,
+                        "%.0f seen of the %.0f in the run, %s each, not included in the rate",
+                        t->widths_seen, fmax(t->widths_run, t->widths_seen),
+                        text_seconds(arena, t->seconds_per_width)));
 }
 
 void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out)
@@ -154,7 +163,8 @@ void pilot_text(const struct pilot *pilot, struct arena *arena, struct out *out)
     put_transient(pilot, arena, out);
     put_stalls(pilot, arena, out);
     if (pilot->not_seen)
-        out_labelled(out, "not seen",
-                     text_format(arena, "%s; forecast as without a pilot", pilot->not_seen));
+        out_labelled(
+            out, "not seen",
+            text_format(arena, "%s; the plan's assumptions are kept for these", pilot->not_seen));
     put_gpu(pilot, arena, out);
 }

@@ -443,7 +443,7 @@ enum err run_setup(struct setup *out, struct arena *arena, const struct run *run
 {
     *out = (struct setup){ .recipe = recipe_default(), .layout = layout_single() };
     if (run->excluded)
-        return fail(ERR_INPUT, "left out: %s", run->excluded);
+        return fail(ERR_INPUT, "%s", run->excluded);
     TRY(find_model(&out->model, run, catalog));
     TRY(read_recipe(&out->recipe, run, arena));
     TRY(find_stack(&out->stack, run, out->recipe.method, stacks, stack_count));

@@ -103,6 +103,11 @@ double objective_generations(enum objective_kind kind)
     return objectives[kind].generations;
 }
 
+double objective_fewest_generations(enum objective_kind kind)
+{
+    return objectives[kind].critic ? 1 : 2;
+}
+
 double objective_oversampling(enum objective_kind kind)
 {
     return objectives[kind].oversampling;

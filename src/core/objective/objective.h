@@ -69,6 +69,9 @@ bool objective_samples(enum objective_kind kind);   // it trains on answers that
 double objective_generations(enum objective_kind kind);
 double objective_oversampling(enum objective_kind kind);
 
+// Without a critic an answer is held against the other answers to its prompt: two at least.
+double objective_fewest_generations(enum objective_kind kind);
+
 // The sequences of what --micro-batch counts: 2 of a pair.
 double objective_rows_each(enum objective_kind kind);
 

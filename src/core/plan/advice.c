@@ -58,9 +58,9 @@ static const char *does_not_fit(const struct plan *plan, struct arena *arena)
         text_bytes(arena, needed - memory->device_bytes),
         other ? text_format(arena, "%s fits (%s)", plan_spell(&other->result, arena), other->why)
         : plan->request->search
-            ? "nothing considered fits, and no 128 to 1,024 of this GPU would; --method qlora or a "
-              "smaller --context need less"
-            : "--method qlora, a smaller --context or more GPUs with --parallel fsdp need less");
+            ? "no configuration considered fits, not even on 128 to 1,024 of these GPUs; --method "
+              "qlora or a shorter --context needs less"
+            : "--method qlora, a shorter --context or more GPUs with --parallel fsdp need less");
 }
 
 static const char *tight_memory(const struct plan *plan, struct arena *arena)
@@ -70,9 +70,8 @@ static const char *tight_memory(const struct plan *plan, struct arena *arena)
         return NULL;
     return text_format(
         arena,
-        "it fits with a probability of %.0f %%: plans are off by up to %.0f %% (80 %% "
-        "of measured runs); %s, a smaller micro-batch or heavier --checkpointing "
-        "leaves room",
+        "it fits with a probability of %.0f %%: of 80 %% of measured runs the planned memory is "
+        "within %.0f %%; %s, a smaller micro-batch or more --checkpointing makes room",
         100 * memory->fit_probability, 100 * (exp(memory->spread) - 1),
         alternative(plan, "more GPUs") ? "more GPUs" : "another GPU");
 }
@@ -107,9 +106,9 @@ static const char *budget_missed(const struct plan *plan, struct arena *arena)
 {
     if (plan->meets_budget || isnan(plan->request->budget))
         return NULL;
-    return text_format(arena, "the median cost is %s, the budget %s",
-                       text_usd(arena, plan_cost_usd(plan)->mid),
-                       text_usd(arena, plan->request->budget));
+    return text_format(
+        arena, "the median cost%s is %s, the budget is %s", plan->sweep.runs ? " of the sweep" : "",
+        text_usd(arena, plan_cost_usd(plan)->mid), text_usd(arena, plan->request->budget));
 }
 
 static const char *unsupported_precision(const struct plan *plan, struct arena *arena)
@@ -151,11 +150,25 @@ static const char *images_cut(const struct plan *plan, struct arena *arena)
                        1024 * ceil(1.25 * tokens / 1024));
 }
 
+static const char *longer_context(const struct plan *plan, struct arena *arena)
+{
+    double whole = 1024 * ceil(plan->rule.loss.longest / 1024), context = plan->rule.context;
+    double most = plan->model->max_positions > 0 ? (double)plan->model->max_positions : whole;
+    if (whole <= most)
+        return text_format(arena, "--context %.0f keeps all", whole);
+    return context < most ? text_format(arena, "--context %.0f keeps more", most)
+                          : "the model has no more positions: split long rows into several";
+}
+
 static const char *rows_cut(const struct plan *plan, struct arena *arena)
 {
-    double mean = plan->cut_from, context = plan->rule.context;
-    if (!(mean > context))
+    const struct packing_loss *loss = &plan->rule.loss;
+    double mean = loss->tokens / loss->examples, context = plan->rule.context;
+    if (!packing_loss_matters(loss))
         return NULL;
+    if (!isnan(loss->cut))
+        return text_format(arena, "%s; %s", packing_loss_text(loss, arena, context),
+                           longer_context(plan, arena));
     return text_format(arena,
                        "examples have %s tokens on average and are cut at the context of %.0f: at "
                        "least %s of the tokens are not trained on; --context %.0f keeps most",
@@ -170,10 +183,9 @@ static const char *samples_for_tokens(const struct plan *plan, struct arena *are
     if (!too_few)
         return NULL;
     return text_format(arena,
-                       "%s tokens are only about %s examples; if this is the number of examples, "
-                       "use --examples with --mean-length instead",
-                       text_commas(arena, (int64_t)tokens),
-                       text_commas(arena, (int64_t)plan->chosen.workload.examples));
+                       "%s tokens are very few; if this is the number of examples, use --examples "
+                       "with --mean-length instead",
+                       text_commas(arena, (int64_t)tokens));
 }
 
 static const char *no_packing(const struct plan *plan, struct arena *arena)
@@ -209,8 +221,9 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
         return NULL; // rows of one are not padded
     return text_format(
         arena,
-        "assuming every row fills the context; %s pads to the longest of %.0f rows, which "
-        "on usual data processes %.1f times as many tokens; give the data or --packing on",
+        "every row is assumed to fill the context; %s pads to the longest of %.0f rows, so with "
+        "typical lengths it would process %.1f times as many tokens; give the data, or --packing "
+        "on",
         plan->stack->name, plan->chosen.workload.micro_batch, factor);
 }
 
@@ -223,11 +236,23 @@ static const char *tokens_estimated(const struct plan *plan, struct arena *arena
                : NULL;
 }
 
+static const char *data_is_a_sample(const struct plan *plan, struct arena *arena)
+{
+    const struct plan_request *request = plan->request;
+    if (!(request->sample_examples > 0))
+        return NULL;
+    return text_format(arena, "%s examples were counted and the plan is for %s, as --%s says; %s",
+                       text_commas(arena, llround(request->sample_examples)),
+                       text_commas(arena, request->examples),
+                       request->given->tokens > 0 ? "tokens" : "examples",
+                       "their lengths are taken as those of all");
+}
+
 static const char *context_beyond_data(const struct plan *plan, struct arena *arena)
 {
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
     const double p99 = 2.326; // of the standard normal
-    double spread = plan->rule.length_spread.mid;
+    double spread = workload_spread(&plan->rule).mid;
     double long_row = plan->chosen.workload.mean_length * exp(spread * p99 - spread * spread / 2);
     double widest = plan->chosen.workload.worst.width;
     if (plan->rule.shapes)
@@ -269,11 +294,12 @@ static const char *logits_peak(const struct plan *plan, struct arena *arena)
     double logits = memory->parts[MEMORY_LOGITS];
     if (strcmp(memory->moment, "loss") || logits < 0.25 * memory->allocated_bytes)
         return NULL;
-    return text_format(arena, "memory peaks at the loss: logits take %s of %s; %s",
-                       text_bytes(arena, logits), text_bytes(arena, memory->allocated_bytes),
-                       plan->objective.kind == OBJECTIVE_SFT
-                           ? "a fused or chunked cross-entropy (Liger, Unsloth) avoids that"
-                           : "log-probabilities need them; a smaller --micro-batch needs fewer");
+    return text_format(
+        arena, "memory peaks at the loss: logits take %s of %s; %s", text_bytes(arena, logits),
+        text_bytes(arena, memory->allocated_bytes),
+        plan->objective.kind == OBJECTIVE_SFT
+            ? "a fused or chunked cross-entropy (Liger, Unsloth) avoids that"
+            : "the log-probabilities need them; a smaller --micro-batch reduces them");
 }
 
 static const char *worst_batch(const struct plan *plan, struct arena *arena)
@@ -283,8 +309,9 @@ static const char *worst_batch(const struct plan *plan, struct arena *arena)
     if (!workload->varied_widths || memory->allocated_bytes < 0.6 * memory->device_bytes)
         return NULL;
     return text_format(arena,
-                       "memory is planned for %.0f rows of %.0f tokens, which may come at any "
-                       "step; train on the longest rows first to find out early",
+                       "memory is planned for the widest batch, %.0f × %.0f tokens, which may come "
+                       "at any step; train on the longest rows first, so that memory runs out "
+                       "early if it does",
                        workload->worst.rows, workload->worst.width);
 }
 
@@ -316,6 +343,34 @@ static const char *wide_adapters(const struct plan *plan, struct arena *arena)
     return "fp32 adapters cost extra memory and time for casts; --adapter-dtype bf16 avoids that";
 }
 
+static const char *engine_lacks_gpu(const struct plan *plan, struct arena *arena)
+{
+    const struct gpu *gpu = plan->chosen.gpu;
+    bool runs = stack_runs_on(plan->stack, gpu->vendor) && gpu->supports_bf16;
+    if (strcmp(plan->stack->name, "native") || runs)
+        return NULL;
+    return text_format(arena,
+                       "the engine runs on NVIDIA GPUs with bf16, Ampere or newer, not on %s; the "
+                       "forecast is hypothetical: choose another --stack",
+                       gpu->title);
+}
+
+static const char *stack_lacks_gpu(const struct plan *plan, struct arena *arena)
+{
+    const struct gpu *gpu = plan->chosen.gpu;
+    const char *vendors = plan->stack->vendors;
+    if (stack_runs_on(plan->stack, gpu->vendor) || !strcmp(plan->stack->name, "native"))
+        return NULL;
+    struct out list = { .arena = arena };
+    struct text rest = text_of(vendors), name;
+    while (text_next(&rest, '|', &name))
+        out_put(&list, "%s%.*s", list.size ? " and " : "", TEXT_ARGS(name));
+    return text_format(arena,
+                       "%s runs on accelerators of %s, not on %s; the forecast is hypothetical: "
+                       "choose another --stack or --gpu",
+                       plan->stack->name, out_string(&list), gpu->title);
+}
+
 static const char *engine_lacks_experts(const struct plan *plan, struct arena *arena)
 {
     (void)arena;
@@ -323,7 +378,7 @@ static const char *engine_lacks_experts(const struct plan *plan, struct arena *a
         return NULL;
     if (!engine_trains(plan->model))
         return "the engine trains mixtures like Mixtral, Qwen3-MoE and gpt-oss, not this one; the "
-               "forecast is of what it could do, and another --stack is needed";
+               "forecast is hypothetical: choose another --stack";
     if (!engine_adapts(plan->model, &plan->chosen.recipe))
         return "adapters on the experts of this model have no dropout, in the engine as in PEFT; "
                "give --dropout 0, or --targets attention";
@@ -340,8 +395,7 @@ static const char *engine_lacks_objective(const struct plan *plan, struct arena 
         return NULL;
     return text_format(arena,
                        "the engine trains sft, and dpo with its adapters switched off as the "
-                       "reference; this forecast of %s is of what it could do, and another --stack "
-                       "is needed",
+                       "reference; this forecast of %s is hypothetical: choose another --stack",
                        objective_names[objective->kind]);
 }
 
@@ -379,9 +433,9 @@ static const char *launch_bound(const struct plan *plan, struct arena *arena)
     if (t->host_seconds < device)
         return NULL;
     return text_format(arena,
-                       "the host launches kernels slower (%s per micro-batch) than the GPU runs "
-                       "them (%s); a larger micro-batch, packing or compilation helps. Hosts "
-                       "differ by a tenth and more: gpuhours pilot measures yours",
+                       "the host takes longer to launch the kernels (%s per micro-batch) than the "
+                       "GPU to run them (%s); a larger micro-batch, packing or compilation helps. "
+                       "Hosts differ in speed by 10 %% and more: gpuhours pilot measures yours",
                        text_seconds(arena, t->host_seconds), text_seconds(arena, device));
 }
 
@@ -409,7 +463,7 @@ static const char *more_gpus_cost_more(const struct plan *plan, struct arena *ar
     }
     if (!smaller)
         return NULL;
-    return text_format(arena, "%s GPU hours on %lld GPUs, but %s on %lld, where it takes %s",
+    return text_format(arena, "%s GPU hours on %lld GPUs, but only %s on %lld (wall clock %s)",
                        text_hours(arena, plan->chosen.gpu_hours), (long long)plan->chosen.gpus,
                        text_hours(arena, smaller->gpu_hours), (long long)smaller->gpus,
                        text_seconds(arena, smaller->wall_hours * 3600));
@@ -457,13 +511,13 @@ static const char *no_evaluation(const struct plan *plan, struct arena *arena)
 static const char *no_saves(const struct plan *plan, struct arena *arena)
 {
     const struct overhead_times *times = &plan->forecast.middle;
-    if (isnan(plan->request->save_interval) || times->saves > 1 ||
-        plan->forecast.wall_hours.mid < 4)
+    bool asked = !isnan(plan->request->save_interval) || plan->request->save_every >= 0;
+    if (!asked || times->saves > 1 || plan->forecast.wall_hours.mid < 4)
         return NULL;
     return text_format(
         arena,
-        "the only save comes after %s, and a failure before that loses the whole run; "
-        "a save takes %s",
+        "the only checkpoint is saved after %s, and a failure before that loses the whole run; "
+        "saving takes %s: set a shorter --save-interval",
         text_seconds(arena, plan->forecast.wall_hours.mid * 3600),
         text_seconds(arena, times->seconds[OVERHEAD_SAVES]));
 }
@@ -472,14 +526,20 @@ static const char *unmeasured_stack(const struct plan *plan, struct arena *arena
 {
     if (plan->efficiency.sources > 1 || plan->efficiency.is_piloted)
         return NULL;
+    if (plan->efficiency.runs == 1)
+        return text_format(
+            arena,
+            "there is one measured run of %s, so its speed is partly that of similar "
+            "stacks; a five-minute pilot measures it",
+            plan->stack->name);
     if (plan->efficiency.runs > 0)
         return text_format(arena,
-                           "all measured runs of %s are of one source (%lld runs), so its speed "
-                           "leans on similar stacks; a pilot of five minutes measures it",
+                           "all measured runs of %s (%lld) come from one source, so its speed is "
+                           "partly that of similar stacks; a five-minute pilot measures it",
                            plan->stack->name, (long long)plan->efficiency.runs);
     return text_format(arena,
-                       "no measured run of %s is known, so its speed is that of similar stacks; a "
-                       "pilot of five minutes measures it",
+                       "there is no measured run of %s, so its speed is that of similar stacks; a "
+                       "five-minute pilot measures it",
                        plan->stack->name);
 }
 
@@ -586,8 +646,11 @@ static const char *stale_prices(const struct plan *plan, struct arena *arena)
     const struct price *price = &plan->price;
     if (!price->oldest || months(price->newest) - months(price->oldest) < 6)
         return NULL;
-    return text_format(arena, "prices date from %s to %s; --price sets your own", price->oldest,
-                       price->newest);
+    return text_format(
+        arena,
+        "some prices are old (they date from %s to %s); --price sets your own, gpuhours show "
+        "offers --import reads newer ones",
+        price->oldest, price->newest);
 }
 
 // Whole instances are billed, so a part of one costs as much per hour as all of it.
@@ -636,12 +699,15 @@ static const struct {
     { "no_packing", no_packing },
     { "lengths_assumed", lengths_assumed },
     { "tokens_estimated", tokens_estimated },
+    { "data_is_a_sample", data_is_a_sample },
     { "context_beyond_data", context_beyond_data },
     { "checkpointing_without_pressure", checkpointing_without_pressure },
     { "logits_peak", logits_peak },
     { "worst_batch", worst_batch },
     { "host_memory", host_memory },
     { "wide_adapters", wide_adapters },
+    { "engine_lacks_gpu", engine_lacks_gpu },
+    { "stack_lacks_gpu", stack_lacks_gpu },
     { "engine_lacks_experts", engine_lacks_experts },
     { "engine_lacks_objective", engine_lacks_objective },
     { "qlora_where_lora_fits", qlora_where_lora_fits },

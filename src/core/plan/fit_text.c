@@ -10,10 +10,9 @@
 static void put_largest(const struct fit *fit, struct arena *arena, struct out *out)
 {
     struct columns columns = { .arena = arena, .align = "lrrl", .spare = "0001", .indent = 2 };
-    columns_add(&columns, "Largest that fit");
-    columns_add(&columns, text_format(arena, "rows of %.0f", fit->context));
-    columns_add(&columns, text_format(arena, "context of %.0f row%s", fit->micro_batch,
-                                      fit->micro_batch == 1 ? "" : "s"));
+    columns_add(&columns, "Largest that fits");
+    columns_add(&columns, text_format(arena, "micro-batch at %.0f", fit->context));
+    columns_add(&columns, text_format(arena, "context at micro-batch %.0f", fit->micro_batch));
     columns_add(&columns, "");
     for (int i = 0; i < RECIPE_AUTO; i++) {
         const struct fit_largest *l = &fit->largest[i];
@@ -54,9 +53,9 @@ static void put_readings(const struct memory *memory, struct arena *arena, struc
           text_format(arena, "peak, %s", plan_moment_words(memory)) },
         { "reserved", memory->reserved_bytes, "with the allocator's slack" },
         { "total", memory->total_bytes,
-          text_format(arena, "nvidia-smi; 80 %% range %s – %s", text_bytes(arena, range.low),
+          text_format(arena, "in nvidia-smi; 80 %% range %s – %s", text_bytes(arena, range.low),
                       text_bytes(arena, range.high)) },
-        { "host memory", memory->host_bytes, "of each process while weights load" },
+        { "host memory", memory->host_bytes, "per process, while weights load" },
     };
     out_char(out, '\n');
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -210,7 +210,7 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
         .processed_factor = result->workload.processed_factor,
         .overheads = plan->overheads,
     };
-    input.overheads.epochs = result->workload.epochs;
+    overhead_pace(&input.overheads, result->workload.epochs, result->workload.steps);
     overhead_configure(&input.overheads, setup, &estimate->step);
     plan_take_measured(&input.overheads, plan, &to);
     return input;

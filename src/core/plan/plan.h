@@ -51,6 +51,7 @@ struct plan_request {
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
     int64_t pad_to_multiple_of, runs, parallel_runs, image_max_pixels;
     double epochs, mean_length, labelled_share;
+    int64_t evaluate_every, save_every;
     double eval_share, evals_per_epoch, retries, failed_runs;
     double startup, compile, storage, save_interval, failures_per_gpu_hour; // seconds, bytes/s
     double deadline, budget, price;                                         // seconds, USD
@@ -71,7 +72,9 @@ struct plan_request {
     // the plan that this one starts from. Both NULL: everything in this request was given.
     const struct plan_request *given, *former;
     const char *former_name;
-    bool context_from_data;                             // set by plan_request_measure()
+    bool context_from_data; // set by plan_request_measure()
+    double sample_examples; // likewise: counted, where --tokens or --examples tell another; else 0
+    double sample_spread;   // likewise: relative deviation of the tokens of such a sample
     struct profile_warning uncounted[PROFILE_WARNINGS]; // likewise: what the data has besides
     size_t uncounted_count;
     bool has_pairs;                    // likewise: rows are chosen and rejected answers
@@ -88,7 +91,7 @@ struct plan_request plan_request_default(void);
 // overhead_assume().
 enum err plan_request_assumed(struct plan_request *out, const struct plan_data *data);
 
-// ERR_USAGE for counts that no run has.
+// ERR_USAGE for counts that no run has, and for options that say the same twice.
 enum err plan_request_check(const struct plan_request *request);
 
 // Rows per GPU and pass; 0 is auto.
@@ -108,7 +111,7 @@ void plan_request_differ(struct plan_request *request, const struct plan_request
 enum err plan_request_former(struct plan_request *out, struct arena *arena, struct text document,
                              const char *name);
 
-// Drops what the former plan knew about its data where the options, or new data, changed it.
+// Drops what files and the former plan say where the options, or new data, say otherwise.
 void plan_request_renew(struct plan_request *request);
 
 // Reads a JSON request: keys of plan_fields and recipe_fields.
@@ -120,7 +123,8 @@ void plan_request_write(const struct plan_request *request, struct arena *arena,
                         struct json_writer *w);
 
 // Takes tokens, examples and, unless one is given, the context from a profile and the lengths of
-// its examples. If lengths is empty, it is made from the profile's histogram.
+// its examples. If lengths is empty, it is made from the profile's histogram. Where tokens or
+// examples are given, the examples are a sample of so many.
 enum err plan_request_measure(struct plan_request *request, struct arena *arena,
                               struct profile *profile, struct lengths *lengths);
 
@@ -142,7 +146,6 @@ struct plan {
     struct rollout rollout;         // of objectives that sample
     bool splits;                    // how many GPUs only sample is searched
     struct workload_rule rule;
-    double cut_from; // tokens of an example on average, where rows are cut at the context; 0: none
     struct overheads overheads;
     struct efficiency prior;      // of the chosen configuration, by published runs
     struct efficiency efficiency; // of the chosen configuration, by the pilot or the ledger

@@ -80,8 +80,8 @@ static void add_lengths(struct plan *plan)
                   .source = given && !measured ? NULL : source,
               });
     if (!measured && !rule->full_rows)
-        add(plan, (struct assumption){ "spread of lengths", "of the logarithm", rule->length_spread,
-                                       ASSUMPTION_ASSUMED, source, NULL });
+        add(plan, (struct assumption){ "spread of lengths", "of the logarithm",
+                                       workload_spread(rule), ASSUMPTION_ASSUMED, source, NULL });
     add(plan,
         (struct assumption){
             .name = "padding",
@@ -97,12 +97,14 @@ static void add_workload(struct plan *plan)
     const struct plan_request *request = plan->request;
     const struct workload *workload = &plan->chosen.workload;
     const struct workload_rule *rule = &plan->rule;
+    bool counted = request->lengths && !(request->given && request->given->tokens > 0);
     struct origin tokens =
-        request->lengths
-            ? (struct origin){ ASSUMPTION_MEASURED, request->token_spread > 0
-                                                        ? "counted with another model's tokenizer"
-                                                        : "counted with the model's tokenizer" }
-            : origin_of(request, "tokens", "examples × mean length, both given");
+        counted ? (struct origin){ ASSUMPTION_MEASURED,
+                                   request->sample_examples > 0 ? "mean of a sample × --examples"
+                                   : request->token_spread > 0
+                                       ? "counted with another model's tokenizer"
+                                       : "counted with the model's tokenizer" }
+                : origin_of(request, "tokens", "examples × mean length, both given");
     if (tokens.origin == ASSUMPTION_ASSUMED)
         tokens.origin = ASSUMPTION_GIVEN;
     add(plan, (struct assumption){ "tokens",
@@ -111,7 +113,10 @@ static void add_workload(struct plan *plan)
                                    tokens.origin,
                                    tokens.source,
                                    NULL });
-    add_option(plan, "epochs", "epochs", workload->epochs, "epochs", "one pass");
+    if (rule->steps > 0)
+        add_option(plan, "steps", "steps", rule->steps, "steps", NULL);
+    add_option(plan, "epochs", "epochs", workload->epochs, rule->steps > 0 ? "steps" : "epochs",
+               "one pass");
     add_option(plan, "context", "tokens", rule->context, "context",
                "usual in public recipes, or all that the model has");
     add_lengths(plan);
@@ -184,7 +189,8 @@ static void add_hardware(struct plan *plan)
         { "link between GPUs, sustained", "bytes/s", several ? links.node_bytes_per_s : NAN,
           node ? node->source : gpu->source, node ? node->as_of : gpu->as_of },
         { "network between nodes, sustained", "bytes/s",
-          several && node && plan->chosen.gpus > node->gpus ? links.network_bytes_per_s : NAN,
+          several && node && (double)plan->chosen.gpus > links.node_gpus ? links.network_bytes_per_s
+                                                                         : NAN,
           node ? node->source : NULL, node ? node->as_of : NULL },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -279,6 +285,7 @@ void plan_assume(struct plan *plan)
         o->compiles ? &o->compilations : NULL,
         o->evaluation_seconds.value.mid > 0 ? &o->evaluation_seconds : NULL,
         o->save_seconds.value.mid > 0 ? &o->save_seconds : NULL,
+        o->stall_share.value.mid > 0 ? &o->stall_share : NULL,
     };
     for (size_t i = 0; i < sizeof of_overheads / sizeof *of_overheads; i++)
         if (of_overheads[i])

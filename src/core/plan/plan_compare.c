@@ -44,8 +44,9 @@ static const struct search_result *find_count(const struct search *search, const
     return NULL;
 }
 
-// The plan's micro-batch and checkpointing on another number of its GPUs; where these do not fit,
-// the best settings that do. Numbers that no offer joins are left out, unless the plan's is one.
+// Another number of the plan's GPUs, with what a plan of so many would take; where what was asked
+// for does not fit, or only tightly, the best settings that do. Numbers that no offer joins are
+// left out, unless the plan's is one.
 static enum err scale_to(struct plan *plan, struct arena *arena, const struct search_space *asked,
                          int64_t gpus)
 {
@@ -54,14 +55,13 @@ static enum err scale_to(struct plan *plan, struct arena *arena, const struct se
     space.gpus = gpus;
     space.node_gpus = 0;
     space.parallel = NULL;
-    space.recipe.checkpointing = plan->chosen.recipe.checkpointing;
-    space.micro_batch = plan->chosen.workload.micro_batch;
     space.global_batch = plan->chosen.workload.global_batch;
     struct search search;
     TRY(search_run(&search, arena, &space));
     const struct search_result *best = search.count ? &search.best[0] : NULL;
-    if (!best || !keeps_batch(plan, asked, best))
-        best = find_count(&plan->search, plan->chosen.gpu, gpus);
+    const struct search_result *other = find_count(&plan->search, plan->chosen.gpu, gpus);
+    if (!best || !keeps_batch(plan, asked, best) || (!best->stable && other && other->stable))
+        best = other;
     if (gpus == plan->chosen.gpus && plan->fits)
         best = &plan->chosen;
     if (!best || !keeps_batch(plan, asked, best) || plan->scaling_count >= PLAN_SCALING ||

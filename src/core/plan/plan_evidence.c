@@ -123,7 +123,7 @@ const char *plan_unmeasured_words(const struct plan *plan, struct arena *arena)
         return NULL;
     return text_format(arena,
                        "of %s no measured run %s is known, so the range of the speed is wide, "
-                       "± %d %%; a pilot of five minutes measures it",
+                       "± %d %%; a five-minute pilot measures it",
                        kind_words(plan), missing, percent_of(plan->prior.log_spread));
 }
 

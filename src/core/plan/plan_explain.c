@@ -68,7 +68,8 @@ static void put_workload(const struct plan *plan, struct arena *a, struct out *o
     put(out, "global batch", text_format(a, "%.0f", w->global_batch),
         text_format(a, "micro-batch × %.0f accumulated × %lld data-parallel ranks", w->accumulation,
                     (long long)plan->chosen.layout.data));
-    put(out, "steps", text_commas(a, llround(w->steps)), "rows / global batch × epochs");
+    put(out, "steps", text_commas(a, llround(w->steps)),
+        plan->request->steps > 0 ? "as given, in place of epochs" : "rows / global batch × epochs");
 }
 
 static void put_memory(const struct plan *plan, struct arena *a, struct out *out)
@@ -79,14 +80,14 @@ static void put_memory(const struct plan *plan, struct arena *a, struct out *out
         if (m->parts[i] > 0)
             put(out, memory_part_names[i], text_bytes(a, m->parts[i]),
                 text_share(a, m->parts[i] / m->total_bytes));
-    put(out, "allocated", text_bytes(a, m->allocated_bytes), "as torch counts it");
-    put(out, "reserved", text_bytes(a, m->reserved_bytes), "with the allocator's slack");
+    put(out, "allocated", text_bytes(a, m->allocated_bytes), "torch.cuda.max_memory_allocated()");
+    put(out, "reserved", text_bytes(a, m->reserved_bytes), "torch.cuda.max_memory_reserved()");
     struct range range = memory_range(m);
     put(out, "total", text_bytes(a, m->total_bytes),
         text_format(a, "what nvidia-smi shows; 80 %% range %s – %s, the card has %s",
                     text_bytes(a, range.low), text_bytes(a, range.high),
                     text_bytes(a, m->device_bytes)));
-    put(out, "host", text_bytes(a, m->host_bytes), "of each process while weights load");
+    put(out, "host", text_bytes(a, m->host_bytes), "per process, while weights load");
 }
 
 static bool has_mask(const struct step *step)
@@ -114,7 +115,7 @@ static void put_step(const struct plan *plan, struct arena *a, struct out *out)
         { "elementwise", t->elementwise_seconds, "bytes over sustained bandwidth" },
         { "dequantization", t->dequantize_seconds, "bytes over sustained bandwidth" },
         { "host", t->host_seconds, "launching kernels, in parallel to the above" },
-        { "of it with an idle GPU", t->pause_seconds, "the trainer between micro-batches" },
+        { "of which the GPU is idle", t->pause_seconds, "the trainer between micro-batches" },
         { "exposed communication", t->exposed_seconds, "what does not overlap with compute" },
         { "waiting for longer rows", t->uneven_seconds, "GPUs wait for the one with most tokens" },
     };
@@ -178,23 +179,27 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
         [OVERHEAD_TRAINING] = "processed tokens / expected speed",
         [OVERHEAD_STARTUP] = origin_words(&o->startup_seconds, a),
         [OVERHEAD_COMPILATION] = origin_words(&o->compile_seconds, a),
-        [OVERHEAD_WIDTHS] =
-            text_format(a, "%.0f widths met for the first time, %s each; the first steps %s",
-                        o->new_widths, text_seconds(a, o->first_width_seconds.value.mid),
-                        text_seconds(a, o->first_steps_seconds.value.mid)),
+        [OVERHEAD_WIDTHS] = text_format(a, "%.0f new batch width%s, %s each; the first steps %s",
+                                        o->new_widths, o->new_widths == 1 ? "" : "s",
+                                        text_seconds(a, o->first_width_seconds.value.mid),
+                                        text_seconds(a, o->first_steps_seconds.value.mid)),
         [OVERHEAD_LOADING] =
             text_format(a, "%s of 16-bit weights at %s/s", text_bytes(a, o->load_bytes),
                         text_bytes(a, o->storage_bytes_per_s.value.mid)),
         [OVERHEAD_STALLS] = "storage is slower than training",
+        [OVERHEAD_RECURRING] = text_format(
+            a, "%s of the steps' time (%s to %s), as the pilot measured",
+            text_share(a, o->stall_share.value.mid), text_share(a, o->stall_share.value.low),
+            text_share(a, o->stall_share.value.high)),
         [OVERHEAD_EVALUATION] =
             o->evaluation_seconds.value.mid > 0
-                ? text_format(a, "%.3g times an epoch, %s each, as the pilot measured",
+                ? text_format(a, "%.3g per epoch, %s each, as the pilot measured",
                               o->evals_per_epoch.value.mid,
                               text_seconds(a, o->evaluation_seconds.value.mid))
-                : text_format(
-                      a, "%s of the data, %.3g times an epoch, at %.2f of a trained token's cost",
-                      text_share(a, o->eval_share.value.mid), o->evals_per_epoch.value.mid,
-                      o->eval_cost),
+                : text_format(a,
+                              "%s of the data, %.3g per epoch, at %.2f of a trained token's cost",
+                              text_share(a, o->eval_share.value.mid), o->evals_per_epoch.value.mid,
+                              o->eval_cost),
         [OVERHEAD_SAVES] = text_format(a, "%.0f of %s, every %s", t->saves,
                                        o->save_seconds.value.mid > 0
                                            ? text_format(a, "%s, as the pilot measured",
@@ -204,7 +209,7 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
         [OVERHEAD_FAILURES] =
             text_format(a, "%.2g expected: a restart and half a save interval each", t->failures),
         [OVERHEAD_RETRIES] =
-            text_format(a, "%.3g whole runs, %.2g attempts that fail by a mistake before a save",
+            text_format(a, "%.3g whole runs, %.2g attempts that fail because of user errors",
                         o->retries.value.mid, t->failed_runs),
     };
     out_put(out, "\n6 The run, with every unknown at its middle value\n");

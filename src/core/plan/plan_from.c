@@ -6,6 +6,7 @@
 
 #include "core/trainers/trainer_facts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -93,11 +94,15 @@ static void remark(struct filling *f, const char *key, const char *why)
 // Whether another fact makes a default pointless.
 static bool is_pointless(const struct filling *f, enum trainer_config_fact_name fact)
 {
-    bool full = is_set_to(f, FACT_ADAPTER, "full");
+    bool full = is_set_to(f, FACT_ADAPTER, "full") || is_set_to(f, FACT_ADAPTER, "none");
     switch (fact) {
     case FACT_RANK:
     case FACT_TARGETS: return full || !given(f, FACT_ADAPTER);
     case FACT_ADAPTER: return !given(f, FACT_MODEL) || given(f, FACT_RANK);
+    case FACT_EVALS: return given(f, FACT_EVAL_EVERY) != NULL;
+    case FACT_EVAL_SHARE: return given(f, FACT_EVAL_SET) != NULL;
+    case FACT_EPOCHS: return given(f, FACT_STEPS) != NULL;
+    case FACT_SAVE_EVERY: return given(f, FACT_SAVE_WHEN) && !is_set_to(f, FACT_SAVE_WHEN, "steps");
     case FACT_ACCUMULATION: return given(f, FACT_GLOBAL) != NULL;
     default: return false;
     }
@@ -160,6 +165,8 @@ static enum err fill_method(struct filling *f)
         TRY(set(f, "quantization", quantization));
     if (!f->method)
         return OK;
+    if (!strcmp(f->method, "none")) // what is said of adapters stands there unused
+        return set(f, "method", f->method = "full");
     TRY(set(f, "method", f->method));
     if (!strcmp(f->method, "full")) {
         if (given(f, FACT_RANK) && strcmp(f->config->facts[FACT_RANK].key, "the default"))
@@ -179,8 +186,8 @@ static enum err fill_method(struct filling *f)
 static enum err fill_plain(struct filling *f)
 {
     static const enum trainer_config_fact_name plain[] = {
-        FACT_MODEL,      FACT_PRECISION, FACT_WEIGHTS, FACT_OPTIMIZER,   FACT_CONTEXT, FACT_EPOCHS,
-        FACT_EVAL_SHARE, FACT_EVALS,     FACT_SEED,    FACT_IN_BACKWARD, FACT_EXPERTS,
+        FACT_MODEL,      FACT_PRECISION, FACT_WEIGHTS,     FACT_OPTIMIZER, FACT_CONTEXT,
+        FACT_EVAL_SHARE, FACT_SEED,      FACT_IN_BACKWARD, FACT_EXPERTS,
     };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         TRY(set_fact(f, plain[i]));
@@ -189,6 +196,83 @@ static enum err fill_plain(struct filling *f)
             f, "precision",
             "bf16 and fp16 are off: matrix products have the dtype that weights are loaded in; set "
             "--precision");
+    return OK;
+}
+
+// --- how long, and what happens on the way ------------------------------------
+
+// What becomes of a key after all.
+static void demote(struct filling *f, enum trainer_config_fact_name fact,
+                   enum trainer_config_effect effect, const char *why)
+{
+    const struct trainer_config_fact *known = &f->config->facts[fact];
+    for (size_t i = 0; known->value && i < f->config->item_count; i++) {
+        struct trainer_config_item *item = &f->config->items[i];
+        if (strcmp(item->key, known->key) || strcmp(item->file, known->file))
+            continue;
+        item->effect = effect;
+        item->option = NULL;
+        item->remark = why;
+    }
+}
+
+static double amount(const struct filling *f, enum trainer_config_fact_name fact)
+{
+    return given(f, fact) ? strtod(given(f, fact), NULL) : 0;
+}
+
+static enum err set_amount(struct filling *f, const char *option, double value)
+{
+    return set(f, option, text_format(f->config->arena, "%.10g", value));
+}
+
+static enum err fill_length(struct filling *f)
+{
+    if (!given(f, FACT_STEPS))
+        return set_fact(f, FACT_EPOCHS);
+    demote(f, FACT_EPOCHS, TRAINER_CONFIG_HARMLESS, "the number of steps ends the run");
+    return set_fact(f, FACT_STEPS);
+}
+
+// A number of steps below 1 is a share of the run's: so many evaluations lie in its epochs.
+static enum err fill_evaluations(struct filling *f)
+{
+    const char *when = given(f, FACT_EVAL_WHEN);
+    double every = amount(f, FACT_EVAL_EVERY), epochs = amount(f, FACT_EPOCHS);
+    if (when && strcmp(when, "steps")) {
+        demote(f, FACT_EVAL_EVERY, TRAINER_CONFIG_HARMLESS, "it does not evaluate by steps");
+        return set(f, "evals_per_epoch", strcmp(when, "no") ? "1" : "0");
+    }
+    if (every >= 1)
+        return set_amount(f, "evaluate_every", floor(every));
+    if (every > 0 && epochs > 0 && !given(f, FACT_STEPS))
+        return set_amount(f, "evals_per_epoch", 1 / (every * epochs));
+    if (when || every > 0)
+        remark(f, "evaluations",
+               "how many steps lie between evaluations is not said; set --evaluate-every");
+    return set_fact(f, FACT_EVALS);
+}
+
+static enum err fill_saves(struct filling *f)
+{
+    static const char *const by_epoch = "a plan assumes a save per epoch at least";
+    static const char *const lost = "set --save-every instead";
+    const char *when = given(f, FACT_SAVE_WHEN);
+    double every = amount(f, FACT_SAVE_EVERY);
+    bool often = amount(f, FACT_SAVES) > 1;
+    demote(f, FACT_SAVES, often ? TRAINER_CONFIG_MATTERS : TRAINER_CONFIG_HARMLESS,
+           often ? lost : by_epoch);
+    if (when && strcmp(when, "steps")) {
+        demote(f, FACT_SAVE_EVERY, TRAINER_CONFIG_HARMLESS, "it does not save by steps");
+        if (!strcmp(when, "no"))
+            return set(f, "save_every", "0");
+        demote(f, FACT_SAVE_WHEN, TRAINER_CONFIG_HARMLESS, by_epoch);
+        return OK;
+    }
+    if (every >= 1)
+        return set_amount(f, "save_every", floor(every));
+    if (every > 0)
+        demote(f, FACT_SAVE_EVERY, TRAINER_CONFIG_MATTERS, lost);
     return OK;
 }
 
@@ -297,8 +381,7 @@ static enum err fill_objective(struct filling *f)
         TRY(set(f, "objective", objective));
         f->samples = objective_samples(kind_of(objective));
         static const enum trainer_config_fact_name facts[] = { FACT_GENERATIONS, FACT_ASYNC,
-                                                               FACT_REWARD, FACT_STEPS,
-                                                               FACT_ROUNDS };
+                                                               FACT_REWARD, FACT_ROUNDS };
         for (size_t i = 0; f->samples && i < sizeof facts / sizeof *facts; i++)
             TRY(set_fact(f, facts[i]));
         const char *episodes = given(f, FACT_EPISODES);
@@ -469,6 +552,9 @@ enum err plan_from(struct trainer_config *config, struct plan_request *request, 
     apply_defaults(&f);
     TRY(fill_gpus(&f, gpus));
     TRY(fill_plain(&f));
+    TRY(fill_length(&f));
+    TRY(fill_evaluations(&f));
+    TRY(fill_saves(&f));
     TRY(fill_method(&f));
     TRY(fill_objective(&f));
     TRY(fill_batching(&f));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts what a pilot measured beside its speed in the place of the assumptions: first steps,
-// compilation, evaluations and saves, with ranges by how many were seen.
+// compilation, stalls, evaluations and saves, with ranges by how many were seen.
 
 #include "core/plan/plan_internal.h"
 
@@ -117,9 +117,31 @@ static void take_saves(struct overheads *o, const struct plan *plan, const struc
                              pilot->as_of };
 }
 
+// Steps that stall in the pilot stall as often in the run. One that was seen once may have been the
+// only one. Where the run differs so far that the pilot has a part of the weight, so have its
+// stalls: its rate is without them, that of the stack's runs with theirs. Then none may recur.
+static void take_stalls(struct overheads *o, const struct plan *plan, const struct pilot *pilot,
+                        double weight)
+{
+    double share = pilot->stalls.recurring_share, error = pilot->stalls.recurring_error;
+    if (!(share > 0))
+        return;
+    bool once = !(error < 0.99 * share);
+    struct range range = around(share, once ? share : error);
+    if (once)
+        range.low = 0, range.mid = share / 2;
+    if (weight < 1)
+        range.low = 0, range.mid *= weight;
+    o->stall_share =
+        (struct assumption){ "recurring stalls",  "of the steps' time",      range,
+                             ASSUMPTION_MEASURED, plan->request->pilot_name, pilot->as_of };
+}
+
 void plan_take_measured(struct overheads *o, const struct plan *plan, const struct transferred *to)
 {
     const struct pilot *pilot = plan->request->pilot;
+    if (pilot && to->weight > 0)
+        take_stalls(o, plan, pilot, to->weight);
     if (!pilot || to->weight < 1)
         return;
     if (pilot->apart.evaluation_seconds_per_token > 0)

@@ -26,7 +26,7 @@ enum err plan_read_model(const struct model **shape, const char **given, struct 
     TRY(field_read(model_fields, model, arena, member, where, false));
     if (!model->name)
         return fail(ERR_INPUT, "%s: has no name; gpuhours plan --json writes one", where);
-    TRY(model_check(model, where));
+    TRY(model_check(model, where, NULL));
     struct text text = json_get_text(member, "given");
     *given = text.size ? text_copy(arena, text) : model->name;
     *shape = model;

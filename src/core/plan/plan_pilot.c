@@ -19,6 +19,8 @@ void plan_request_like(struct plan_request *request, const struct pilot *pilot, 
 {
     const struct pilot_configuration *c = &pilot->configuration;
     request->recipe = c->recipe;
+    if (c->lighter_share > 0) // the engine chose what each layer recomputes, and will again
+        request->recipe.checkpointing = RECIPE_AUTO;
     request->model = c->model;
     request->stack = c->stack ? c->stack : pilot->stack;
     request->gpu = c->gpu;
@@ -104,10 +106,20 @@ static const char *list_causes(const struct transferred *to, struct arena *arena
                 widest = i;
         listed[widest] = true;
         if (percent(to->spreads[widest]) >= 0.05)
-            out_put(&out, "%s%s %.1f", out.size ? ", " : "", transfer_names[widest],
+            out_put(&out, "%s%s ± %.1f %%", out.size ? ", " : "", transfer_names[widest],
                     percent(to->spreads[widest]));
     }
     return out.size ? out_string(&out) : "nothing";
+}
+
+static const char *list_stalls(const struct plan *plan, struct arena *arena)
+{
+    const struct range *share = &plan->overheads.stall_share.value;
+    return share->mid > 0
+               ? text_format(arena, ". Stalls between its steps add %s (%s to %s)",
+                             text_share(arena, share->mid), text_share(arena, share->low),
+                             text_share(arena, share->high))
+               : "";
 }
 
 const char *plan_pilot_words(const struct plan *plan, struct arena *arena)
@@ -135,9 +147,15 @@ const char *plan_pilot_words(const struct plan *plan, struct arena *arena)
     const char *contradicts = fabs(to->contradiction) > TRANSFER_CONTRADICTS
                                   ? "it contradicts what its stack reaches; beside that, "
                                   : "";
-    return text_format(arena, "%s; %s. Speed known to ± %.1f %% instead of ± %.0f %%: %s%s",
-                       measured, how, percent(plan->efficiency.log_spread),
-                       percent(plan->prior.log_spread), contradicts, list_causes(to, arena));
+    double spread = plan->efficiency.log_spread, without = plan->prior.log_spread;
+    const char *known =
+        spread < without
+            ? text_format(arena, "Speed known to ± %.1f %% (± %.0f %% without the pilot)",
+                          percent(spread), percent(without))
+            : text_format(arena, "The pilot does not narrow the range of ± %.0f %%",
+                          percent(spread));
+    return text_format(arena, "%s; %s. %s; causes: %s%s%s", measured, how, known, contradicts,
+                       list_causes(to, arena), list_stalls(plan, arena));
 }
 
 // --- assumptions -------------------------------------------------------------

@@ -35,6 +35,8 @@ static void set_medians(struct search_result *result, const struct forecast_outc
     result->wall_hours = outcome->wall_hours.mid;
     result->gpu_hours = outcome->wall_hours.mid * (double)result->gpus;
     result->cost_usd = outcome->cost_usd.mid;
+    result->seconds_per_step *= result->tokens_per_s / outcome->tokens_per_s;
+    result->tokens_per_s = outcome->tokens_per_s;
 }
 
 enum err plan_settle(struct plan *plan, struct arena *arena, struct search_result *result)
@@ -59,12 +61,22 @@ static double value_of(const struct search_result *result, enum plan_goal goal)
     }
 }
 
+// Of equals the cheaper is less, and of equally cheap ones the faster. What differs by rounding
+// alone is equal.
+static bool is_less(const struct search_result *a, const struct search_result *b,
+                    enum plan_goal goal)
+{
+    double x = value_of(a, goal), y = value_of(b, goal);
+    enum plan_goal next = goal == PLAN_CHEAPEST ? PLAN_FASTEST : PLAN_CHEAPEST;
+    return fabs(x - y) > 1e-9 * y ? x < y : value_of(a, next) < value_of(b, next);
+}
+
 const struct search_result *plan_lesser(const struct search_result *a,
                                         const struct search_result *b, enum plan_goal goal)
 {
     if (!b->stable || isnan(value_of(b, goal)))
         return a;
-    return !a || value_of(b, goal) < value_of(a, goal) ? b : a;
+    return !a || is_less(b, a, goal) ? b : a;
 }
 
 // The stable results with the least middle values, ascending.
@@ -92,7 +104,7 @@ enum err plan_least(struct search_result *out, bool *found, struct plan *plan, s
     struct arena_mark mark = arena_mark(arena);
     struct search_result *candidates = ARENA_NEW(arena, struct search_result, CANDIDATES);
     size_t count = pick_candidates(candidates, search, goal);
-    double rough[CANDIDATES], least = INFINITY, best = INFINITY;
+    double rough[CANDIDATES], least = INFINITY;
     for (size_t i = 0; i < count; i++) {
         struct forecast_outcome outcome;
         TRY(plan_outcome(&outcome, plan, arena, &candidates[i], FEW));
@@ -105,8 +117,7 @@ enum err plan_least(struct search_result *out, bool *found, struct plan *plan, s
         if (rough[i] > CLOSE * least)
             continue;
         TRY(plan_settle(plan, arena, &candidates[i]));
-        if (value_of(&candidates[i], goal) < best) {
-            best = value_of(&candidates[i], goal);
+        if (!*found || is_less(&candidates[i], out, goal)) {
             *out = candidates[i];
             *found = true;
         }
@@ -143,7 +154,8 @@ static enum err cheapest_of(struct search_result *out, bool *found, struct plan 
             (*found && r->cost_usd > slack * out->cost_usd))
             continue;
         TRY(plan_outcome(&outcome, plan, arena, r, FEW));
-        if (!keeps(&outcome, limits, CLOSE) || (*found && outcome.cost_usd.mid > out->cost_usd))
+        if (!keeps(&outcome, limits, CLOSE) ||
+            (*found && outcome.cost_usd.mid > CLOSE * out->cost_usd))
             continue;
         TRY(plan_outcome(&outcome, plan, arena, r, plan->samples.count));
         bool dearer = *found && !isnan(out->cost_usd) && !(outcome.cost_usd.mid < out->cost_usd);

@@ -12,11 +12,12 @@ const struct field plan_fields[] = {
     FIELD(plan_request, model, TEXT, "catalog name, folder or config.json", .value = "MODEL",
           .fallback = "required"),
     FIELD_OF(plan_request, objective, objective_names,
-             "training objective; of preference data, batches count pairs", .value = "NAME",
-             .fallback = "sft, or as --from says", .since = "0.3.0"),
+             "training objective; with preference data, batch sizes count pairs", .value = "NAME",
+             .fallback = "sft, or that of --from", .since = "0.3.0"),
     FIELD_OF(plan_request, reference, objective_reference_names,
-             "where preference tuning takes its reference from", .value = "FROM",
-             .fallback = "adapters switched off, else a second model", .since = "0.3.0"),
+             "reference policy of preference tuning and RL", .value = "FROM",
+             .fallback = "the model with adapters switched off, else a second model",
+             .since = "0.3.0"),
     FIELD(plan_request, generations, COUNT, "RL: answers sampled to each prompt",
           .fallback = "8; dapo 16, rloo 2, ppo 1", .since = "0.3.0"),
     FIELD(plan_request, response_length, TEXT, "RL: tokens of an answer as P10,P50,P90",
@@ -28,26 +29,29 @@ const struct field plan_fields[] = {
     FIELD(plan_request, sampler_gpus, COUNT,
           "RL: GPUs of --gpus that only sample; 0: all take turns", .fallback = "best split",
           .since = "0.3.0"),
-    FIELD(plan_request, async_steps, COUNT, "RL: steps that answers may be behind; 1: one step off",
+    FIELD(plan_request, async_steps, COUNT, "RL: steps by which answers may lag behind the weights",
           .fallback = "0, synchronous", .since = "0.4.0"),
     FIELD(plan_request, updates, COUNT,
-          "RL: updates of the weights in a step, each by its share of the answers", .fallback = "1",
+          "RL: weight updates per step, each on its share of the answers", .fallback = "1",
           .since = "0.5.0"),
-    FIELD(plan_request, rounds, COUNT, "RL: times that the answers of a step are trained on",
-          .fallback = "1", .since = "0.5.0"),
+    FIELD(plan_request, rounds, COUNT, "RL: passes over the answers of a step", .fallback = "1",
+          .since = "0.5.0"),
     FIELD_OF(plan_request, reward, objective_reward_names,
-             "RL: what scores answers: a rule, or a frozen model", .value = "BY", .since = "0.4.0"),
-    FIELD(plan_request, steps, COUNT, "RL: steps of the run", .fallback = "--epochs of the prompts",
-          .since = "0.3.0"),
-    FIELD(plan_request, tokens, COUNT, "tokens in the data set, counted once, e.g. 21.4M",
+             "RL: what scores the answers (model: a frozen one of the same size)", .value = "BY",
+             .since = "0.4.0"),
+    FIELD(plan_request, steps, COUNT, "optimizer steps of the run, in place of --epochs",
+          .fallback = "by --epochs", .since = "0.3.0"),
+    FIELD(plan_request, tokens, COUNT,
+          "tokens in the data set, e.g. 21.4M; DATA is then a sample of it",
           .fallback = "counted in DATA"),
-    FIELD(plan_request, examples, COUNT, "examples (rows) in the data set",
+    FIELD(plan_request, examples, COUNT,
+          "examples (rows) in the data set; DATA is then a sample of it",
           .fallback = "counted in DATA"),
     FIELD(plan_request, epochs, NUMBER, "passes over the data"),
     FIELD(plan_request, context, COUNT, "context window: longest row, in tokens", .value = "TOKENS",
           .fallback = "recommended for DATA, else %s, or what examples need"),
-    FIELD(plan_request, mean_length, NUMBER, "mean length of an example, in tokens",
-          .value = "TOKENS", .fallback = "counted in DATA, else full rows"),
+    FIELD(plan_request, mean_length, NUMBER, "without DATA: mean length of an example, in tokens",
+          .value = "TOKENS", .fallback = "full rows"),
     FIELD(plan_request, labelled_share, SHARE, "share of the tokens that carry loss",
           .fallback = "counted in DATA, else %s"),
     FIELD_OF(plan_request, batching, batching_names_auto, "how rows form batches", .value = "MODE"),
@@ -60,12 +64,13 @@ const struct field plan_fields[] = {
     FIELD(plan_request, image_max_pixels, COUNT,
           "pixels to which the trainer shrinks larger images",
           .fallback = "as the model's processor does", .since = "0.4.0"),
-    FIELD(plan_request, images, NUMBER, "without DATA: images of an example, beside its tokens",
+    FIELD(plan_request, images, NUMBER, "without DATA: images per example, in addition to --tokens",
           .value = "N", .fallback = "1 with --image-size, else none", .since = "0.4.0"),
     FIELD(plan_request, micro_batch, TEXT, "rows per GPU and forward pass", .value = "N",
           .fallback = "auto"),
     FIELD(plan_request, global_batch, COUNT, "rows per optimizer step, over all GPUs",
-          .fallback = "about 64, up to 4 M tokens"),
+          .fallback = "about 64, fewer above 4 M tokens, at least one row per rank; with "
+                      "--micro-batch, one micro-batch per rank; RL: about 256 answers"),
     FIELD(plan_request, gpu, TEXT, "GPU name, e.g. h100 or 4090", .value = "GPU",
           .fallback = "cheapest to rent"),
     FIELD(plan_request, gpus, COUNT, "number of GPUs", .fallback = "fewest GPU hours"),
@@ -76,29 +81,37 @@ const struct field plan_fields[] = {
           .fallback = "auto"),
     FIELD(plan_request, stack, TEXT, "training stack, or a JSON file that describes one",
           .value = "STACK", .fallback = "hf-peft, or hf for --method full"),
-    FIELD(plan_request, eval_share, SHARE, "tokens evaluated on, as a share of those trained on"),
+    FIELD(plan_request, eval_share, SHARE, "evaluation tokens as a share of the training tokens"),
     FIELD(plan_request, evals_per_epoch, NUMBER, "evaluations per epoch"),
-    FIELD(plan_request, retries, NUMBER, "additional complete runs to plan for (tuning)"),
+    FIELD(plan_request, evaluate_every, COUNT,
+          "steps between evaluations, in place of --evals-per-epoch; 0: at the end", .fallback = "",
+          .since = "0.9.9"),
+    FIELD(plan_request, retries, NUMBER,
+          "further complete runs, e.g. to tune (failures: --failed-runs)"),
     FIELD(plan_request, failed_runs, NUMBER,
-          "attempts expected to fail and go on from their last save; 0: none"),
+          "failed attempts per run, resumed from the last checkpoint; 0: none"),
     FIELD(plan_request, runs, COUNT, "runs of a sweep, all of this configuration", .fallback = "1",
           .since = "0.3.0"),
     FIELD(plan_request, parallel_runs, COUNT, "runs of the sweep at a time", .fallback = "1",
           .since = "0.3.0"),
     FIELD(plan_request, startup, SECONDS, "time from start to first step, without loading weights"),
     FIELD_OF(plan_request, file_cache, overhead_cache_names,
-             "warm: this trainer and model have run on the machine before", .value = "STATE",
+             "warm if this trainer and model have run on the machine before", .value = "STATE",
              .since = "0.5.0"),
     FIELD(plan_request, compile, SECONDS, "compilation time, for stacks that compile"),
     FIELD(plan_request, storage, RATE, "throughput for weights, checkpoints and data",
           .fallback = "of the node, else %s"),
     FIELD(plan_request, save_interval, SECONDS, "time between checkpoints",
           .fallback = "best for the failure rate"),
+    FIELD(plan_request, save_every, COUNT,
+          "steps between checkpoints, in place of --save-interval; 0: at the end", .fallback = "",
+          .since = "0.9.9"),
     FIELD(plan_request, failures_per_gpu_hour, NUMBER, "job-ending failures per GPU hour"),
     FIELD(plan_request, deadline, SECONDS, "longest acceptable wall time, e.g. 24h",
           .fallback = ""),
     FIELD(plan_request, budget, USD, "highest acceptable cost", .fallback = ""),
-    FIELD(plan_request, price, USD, "price per GPU hour", .fallback = "offers in the catalog"),
+    FIELD(plan_request, price, PRICE, "price per GPU hour, e.g. 2.49 or 2.49/gpu-h",
+          .fallback = "offers in the catalog"),
     FIELD(plan_request, seed, COUNT, "random seed of the simulation"),
     FIELD(plan_request, search, FLAG, "look for alternatives; --search off is faster"),
     { 0 },
@@ -114,6 +127,7 @@ struct plan_request plan_request_default(void)
     request.runs = request.parallel_runs = PLAN_NOT_GIVEN;
     request.generations = request.sampler_gpus = request.steps = PLAN_NOT_GIVEN;
     request.async_steps = request.updates = request.rounds = PLAN_NOT_GIVEN;
+    request.evaluate_every = request.save_every = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.objective = OBJECTIVE_AUTO;
@@ -143,8 +157,34 @@ enum err plan_request_assumed(struct plan_request *out, const struct plan_data *
     return OK;
 }
 
+// Refuses options that say the same twice. What a file says beside the user's own was dropped.
+static enum err check_twice(const struct plan_request *given)
+{
+    const struct {
+        int64_t steps;
+        double other;
+        const char *both;
+    } pairs[] = {
+        { given->steps, given->epochs, "--steps and --epochs both say how long the run is" },
+        { given->evaluate_every, given->evals_per_epoch,
+          "--evaluate-every and --evals-per-epoch both say how often it evaluates" },
+        { given->save_every, given->save_interval,
+          "--save-every and --save-interval both say how often it saves" },
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].steps != PLAN_NOT_GIVEN && !isnan(pairs[i].other))
+            return fail(ERR_USAGE, "%s; leave one of them out", pairs[i].both);
+    bool on = given->packing && (!strcmp(given->packing, "on") || !strcmp(given->packing, "true"));
+    if (given->packing && given->batching != BATCHING_AUTO &&
+        on != (given->batching == BATCHING_PACKED))
+        return fail(ERR_USAGE, "--packing %s contradicts --batching %s; leave one of them out",
+                    given->packing, batching_names_auto[given->batching]);
+    return OK;
+}
+
 enum err plan_request_check(const struct plan_request *request)
 {
+    TRY(check_twice(request->given ? request->given : request));
     const int64_t many = 1000000000000000;
     const struct {
         const char *option;
@@ -170,6 +210,8 @@ enum err plan_request_check(const struct plan_request *request)
     } from_zero[] = {
         { "sampler-gpus", request->sampler_gpus, PLAN_MOST_GPUS },
         { "async-steps", request->async_steps, 64 },
+        { "evaluate-every", request->evaluate_every, 100000000 },
+        { "save-every", request->save_every, 100000000 },
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].value != PLAN_NOT_GIVEN &&
@@ -310,6 +352,7 @@ enum err plan_request_former(struct plan_request *out, struct arena *arena, stru
         out->shape_known = plan_read_shape(
             workload, json_get_number(json_get(&tree, "configuration"), "accumulation", 1), arena);
         out->token_spread = json_get_number(workload, "token_spread", 0);
+        out->sample_spread = json_get_number(workload, "sample_spread", 0);
         double tokens = json_get_number(workload, "tokens", (double)out->tokens);
         if (!(tokens >= 0 && tokens <= 1e15))
             return fail(ERR_INPUT, "%s: workload has %g tokens; expected are 0 to 1e+15", name,
@@ -324,9 +367,28 @@ enum err plan_request_former(struct plan_request *out, struct arena *arena, stru
     return OK;
 }
 
+// Where the user gave one of two options that say the same, the other, of a file or a pilot, is not
+// meant.
+static void drop_others(struct plan_request *request)
+{
+    const struct plan_request *given = request->given;
+    if (!isnan(given->epochs))
+        request->steps = given->steps;
+    if (!isnan(given->evals_per_epoch))
+        request->evaluate_every = given->evaluate_every;
+    if (!isnan(given->save_interval))
+        request->save_every = given->save_every;
+    if (given->packing)
+        request->batching = given->batching;
+    if (!request->lengths && given->examples > 0 && !isnan(given->mean_length))
+        request->tokens = given->tokens;
+}
+
 void plan_request_renew(struct plan_request *request)
 {
     const struct plan_request *former = request->former, *given = request->given;
+    if (given)
+        drop_others(request);
     if (!former || !given)
         return;
     bool new_data = request->lengths || given->tokens != PLAN_NOT_GIVEN;
@@ -340,7 +402,7 @@ void plan_request_renew(struct plan_request *request)
     if (new_data || !same)
         request->shape_known = NULL;
     if (new_data && !request->lengths) {
-        request->token_spread = 0; // as many as were given
+        request->token_spread = request->sample_spread = 0; // as many as were given
         request->seen = (struct vision_load){ 0 };
     }
 }
@@ -380,10 +442,40 @@ static enum err check_pairs(struct plan_request *request, const struct profile *
     request->pairs_in_order = request->has_pairs && whole && !profile->spots[PROFILE_BAD].count;
     if (profile->format && !request->has_pairs && objective_is_paired((enum objective_kind)kind))
         return fail(ERR_INPUT,
-                    "--objective %s compares a chosen with a rejected answer, and its rows are of "
-                    "the format %s; --fields chosen=NAME,rejected=NAME names the columns",
+                    "--objective %s needs a chosen and a rejected answer in each row, but the rows "
+                    "have the format %s; --fields chosen=NAME,rejected=NAME names the columns",
                     objective_names[kind], profile->format);
     return OK;
+}
+
+// The user may say how large the whole data set is: then the examples are a sample of it.
+static enum err find_whole(double *factor, const struct plan_request *given, double tokens,
+                           double examples)
+{
+    *factor = 1;
+    if (!given)
+        return OK;
+    if (!isnan(given->mean_length))
+        return fail(ERR_USAGE, "--mean-length is for plans without data; leave it out, the lengths "
+                               "are counted");
+    if (given->tokens > 0 && given->examples > 0)
+        return fail(ERR_USAGE, "--tokens and --examples both say how large the whole data set is; "
+                               "give one of them");
+    if (given->tokens > 0)
+        *factor = (double)given->tokens / tokens;
+    else if (given->examples > 0)
+        *factor = (double)given->examples / examples;
+    return OK;
+}
+
+// The relative deviation of a mean over a random sample from that over all: of whichever are fewer.
+static double sampling_error(const struct lengths *lengths, double mean, double factor)
+{
+    double squares = 0, count = (double)lengths->count;
+    for (size_t i = 0; i < lengths->count; i++)
+        squares += pow((double)lengths->items[i].tokens / mean - 1, 2);
+    double fewer = count * lengths_each(lengths) * fmin(1, factor);
+    return sqrt(squares / count / fmax(1, fewer) * (1 - fmin(factor, 1 / factor)));
 }
 
 enum err plan_request_measure(struct plan_request *request, struct arena *arena,
@@ -405,13 +497,21 @@ enum err plan_request_measure(struct plan_request *request, struct arena *arena,
     double tokens = 0, examples = (double)lengths->count * lengths_each(lengths);
     for (size_t i = 0; i < lengths->count; i++)
         tokens += (double)lengths->items[i].tokens * lengths_each(lengths);
-    request->examples = (int64_t)rint(examples);
-    request->tokens = (int64_t)rint(tokens);
+    double factor;
+    TRY(find_whole(&factor, request->given, tokens, examples));
+    bool is_told = request->given && request->given->tokens > 0;
+    if (factor != 1) {
+        request->sample_examples = examples;
+        request->sample_spread = is_told ? 0 : sampling_error(lengths, tokens / examples, factor);
+        lengths->each = factor * lengths_each(lengths);
+    }
+    request->examples = (int64_t)fmax(1, rint(factor * examples));
+    request->tokens = (int64_t)rint(factor * tokens);
     request->mean_length = tokens / examples;
     // Tokens of images are exact.
     double text = 1 - fmin(1, profile->images.tokens / fmax(1, tokens));
-    request->token_spread = profile->spread * text;
-    request->seen = profile->images;
+    request->token_spread = is_told ? 0 : profile->spread * text;
+    request->seen = vision_load_scaled(&profile->images, factor);
     request->seen_as = profile->vision;
     request->uncounted_count = profile_warnings(request->uncounted, profile, arena);
     return OK;

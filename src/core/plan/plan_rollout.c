@@ -19,8 +19,8 @@ static enum err read_lengths(struct rollout *out, const char *given, const char 
     double values[3] = { 0 };
     if (!given)
         return fail(ERR_USAGE,
-                    "--objective %s needs --response-length P10,P50,P90: how many "
-                    "tokens answers have, as in 600,1400,4096",
+                    "--objective %s needs --response-length P10,P50,P90, the lengths of answers in "
+                    "tokens, e.g. 600,1400,4096",
                     objective);
     struct text rest = text_of(given), piece;
     int count = 0;
@@ -74,13 +74,25 @@ static enum err find_limit(struct plan *plan)
     return OK;
 }
 
+static enum err find_generations(double *out, const struct plan *plan)
+{
+    int64_t asked = plan->request->generations;
+    enum objective_kind kind = plan->objective.kind;
+    *out = asked > 0 ? (double)asked : objective_generations(kind);
+    if (*out < objective_fewest_generations(kind))
+        return fail(ERR_USAGE,
+                    "--generations is %.0f, must be %.0f or more: %s compares the answers to a "
+                    "prompt with each other, and from a single one nothing is learned",
+                    *out, objective_fewest_generations(kind), objective_names[kind]);
+    return OK;
+}
+
 static enum err find_batch(struct plan *plan)
 {
     const struct plan_request *request = plan->request;
     struct rollout *r = &plan->rollout;
     enum objective_kind kind = plan->objective.kind;
-    r->generations =
-        request->generations > 0 ? (double)request->generations : objective_generations(kind);
+    TRY(find_generations(&r->generations, plan));
     double answers = request->global_batch > 0
                          ? (double)request->global_batch
                          : r->generations * ceil(USUAL_ANSWERS / r->generations);

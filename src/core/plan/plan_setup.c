@@ -96,9 +96,13 @@ static void cut_rows(struct plan *plan)
     if (rule->shapes || rule->batching == BATCHING_PACKED || !(mean > rule->context))
         return;
     rule->examples = rule->examples > 0 ? rule->examples : rint(rule->tokens / mean);
+    rule->loss = (struct packing_loss){ .examples = rule->examples,
+                                        .tokens = rule->examples * mean,
+                                        .lost = rule->examples * (mean - rule->context),
+                                        .cut = NAN,
+                                        .longest = NAN };
     rule->tokens = rule->examples * rule->context;
     rule->mean_length = rule->context;
-    plan->cut_from = mean;
 }
 
 static enum err make_rule(struct plan *plan, struct arena *arena)
@@ -115,11 +119,20 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     if (request->tokens < 0 && !isnan(rule->examples) && !isnan(request->mean_length))
         rule->tokens = rint(rule->examples * rule->mean_length);
     rule->missing = plan_missing_data(request, arena);
+    double made = rule->examples * rule->mean_length; // NAN: one of them is not given
+    if (!request->lengths && !(fabs(made - rule->tokens) <= 0.01 * rule->tokens) && !isnan(made))
+        return fail(ERR_USAGE,
+                    "--examples %s of --mean-length %.6g make %s tokens, but --tokens is %s; leave "
+                    "one of the three out",
+                    text_commas(arena, request->examples), rule->mean_length,
+                    text_commas(arena, llround(made)), text_commas(arena, request->tokens));
     if (request->tokens < 0 && !isnan(rule->examples) && isnan(request->mean_length))
         return fail(ERR_USAGE, "--examples gives the number of rows but not their length; add "
                                "--tokens or --mean-length");
     if (!isnan(request->epochs))
         rule->epochs = request->epochs;
+    if (request->steps > 0)
+        rule->steps = (double)request->steps;
     if (request->global_batch > 0)
         rule->step_rows = request->global_batch / (request->gpus > 0 ? request->gpus : 1);
     TRY(plan_request_rows(&rule->micro_batch, request));
@@ -136,7 +149,7 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     bool known = request->examples > 0 || !isnan(request->mean_length);
     bool given = request->batching != BATCHING_AUTO || request->packing;
     rule->full_rows = !known && (!given || rule->batching == BATCHING_PACKED);
-    rule->token_spread = request->token_spread;
+    rule->token_spread = hypot(request->token_spread, request->sample_spread);
     if (request->lengths)
         TRY(workload_measure(rule, arena, request->lengths, plan->stack->trainer,
                              (uint64_t)request->seed));
@@ -165,7 +178,6 @@ static enum err read_objective(struct plan *plan)
                               : request->response_length                ? "response-length"
                               : request->sampler_gpus != PLAN_NOT_GIVEN ? "sampler-gpus"
                               : request->async_steps != PLAN_NOT_GIVEN  ? "async-steps"
-                              : request->steps > 0                      ? "steps"
                               : request->updates > 0                    ? "updates"
                               : request->rounds > 0                     ? "rounds"
                                                                         : NULL;
@@ -274,6 +286,14 @@ static enum err make_overheads(struct plan *plan, const struct gpu *gpu)
                                                : "0 or more");
         *settable[i].assumption = assumption_given(*settable[i].assumption, value);
     }
+    if (request->evaluate_every != PLAN_NOT_GIVEN)
+        o->evaluate_every = (double)request->evaluate_every;
+    if (request->save_every != PLAN_NOT_GIVEN) {
+        o->save_every = (double)request->save_every;
+        o->save_interval_seconds =
+            (struct assumption){ "save interval", "s", { NAN, NAN, NAN }, ASSUMPTION_GIVEN,
+                                 "--save-every",  NULL };
+    }
     return OK;
 }
 
@@ -315,8 +335,8 @@ static enum err check_parallel(const struct search_space *space)
 
 struct step_passes plan_passes(const struct plan *plan, const struct recipe *recipe)
 {
-    struct step_passes passes =
-        objective_passes(&plan->objective, recipe, plan->stack, plan->rule.epochs);
+    struct step_passes passes = objective_passes(&plan->objective, recipe, plan->stack,
+                                                 plan->rule.steps > 0 ? 1 : plan->rule.epochs);
     if (objective_samples(plan->objective.kind))
         passes.rollout = &plan->rollout, passes.sampling = rollout_sampling;
     passes.updates = plan->request->updates > 0 ? (double)plan->request->updates : 1;
@@ -335,6 +355,17 @@ static double usual_global_batch(const struct workload_rule *rule)
     return rows;
 }
 
+// Where no GPU is named: NVIDIA's, unless the stack runs on others alone.
+static const char *usual_vendor(const struct plan *plan)
+{
+    const struct catalog *catalog = &plan->data->catalog;
+    const char *usual = "nvidia";
+    for (size_t i = 0; i < catalog->gpu_count && !stack_runs_on(plan->stack, usual); i++)
+        if (stack_runs_on(plan->stack, catalog->gpus[i].vendor))
+            usual = catalog->gpus[i].vendor;
+    return usual;
+}
+
 enum err plan_space(struct search_space *out, struct plan *plan)
 {
     const struct plan_request *request = plan->request;
@@ -350,10 +381,11 @@ enum err plan_space(struct search_space *out, struct plan *plan)
         .ledger = &plan->data->ledger,
         .transfer = request->pilot ? &plan->transfer : NULL,
         .overheads = &plan->overheads,
+        .fills = request->recipe.checkpointing == RECIPE_AUTO,
         .global_batch = request->global_batch > 0 ? (double)request->global_batch : 0,
         .batch_tolerance = request->global_batch > 0 ? 0 : USUAL_BATCH_TOLERANCE,
         .usd_per_gpu_hour = request->price,
-        .vendor = "nvidia",
+        .vendor = usual_vendor(plan),
     };
     if (request->gpu)
         TRY(catalog_gpu(&out->gpu, out->catalog, request->gpu));

@@ -79,17 +79,22 @@ const char *plan_repeats_words(const struct plan *plan, struct arena *arena)
                               o->retries.value.mid == 1 ? "" : "s", fails ? ", and " : "")
                 : "";
     const char *failed = !fails    ? ""
-                         : repeats ? "attempts that fail and go on from their last save"
+                         : repeats ? "attempts that fail and resume from their last checkpoint"
                                    : text_format(arena,
-                                                 "%.0f %% of runs fail at least once and go on "
-                                                 "from their last save",
+                                                 "%.0f %% of runs fail at least once and resume "
+                                                 "from their last checkpoint",
                                                  100 * f->repeats_share);
-    return text_format(arena, "%s%s: %s GPU hours on average, %s at P90, counted above%s", further,
+    return text_format(arena, "%s%s: %s GPU hours on average, %s at P90, included above%s", further,
                        failed, text_hours(arena, f->repeats_gpu_hours),
                        text_hours(arena, f->repeats_gpu_hours_high),
-                       o->failed_runs.origin == ASSUMPTION_CATALOG ? "; --failed-runs 0 leaves "
-                                                                     "them out"
-                                                                   : "");
+                       o->failed_runs.origin != ASSUMPTION_CATALOG ? ""
+                       : repeats ? "; --failed-runs 0 leaves the failed attempts out"
+                                 : "; --failed-runs 0 leaves them out");
+}
+
+static const char *budget_words(const struct plan *plan, struct out *out)
+{
+    return plan->meets_budget ? "" : out_styled(out, OUT_BAD, "; the median is above the budget");
 }
 
 // All runs of a sweep together: "20 runs, 4 at a time on 32 GPUs: …".
@@ -105,16 +110,17 @@ static void put_sweep(const struct plan *plan, struct arena *arena, struct out *
                           text_usd(arena, s->cost_usd.low), text_usd(arena, s->cost_usd.high));
     put_line(
         out, "sweep",
-        text_format(
-            arena,
-            "%lld runs, %lld at a time on %.0f GPU%s: %s GPU hours (%s – %s), %s (%s – "
-            "%s)%s%s",
-            (long long)s->runs, (long long)s->parallel, s->peak_gpus, s->peak_gpus == 1 ? "" : "s",
-            out_styled(out, OUT_NUMBER, text_hours(arena, s->gpu_hours.mid)),
-            text_hours(arena, s->gpu_hours.low), text_hours(arena, s->gpu_hours.high),
-            text_seconds(arena, s->wall_hours.mid * 3600),
-            text_seconds(arena, s->wall_hours.low * 3600),
-            text_seconds(arena, s->wall_hours.high * 3600), cost, deadline_words(plan, arena)));
+        text_format(arena,
+                    "%lld runs, %lld at a time on %.0f GPU%s: %s GPU hours (%s – %s), %s (%s – "
+                    "%s)%s%s%s",
+                    (long long)s->runs, (long long)s->parallel, s->peak_gpus,
+                    s->peak_gpus == 1 ? "" : "s",
+                    out_styled(out, OUT_NUMBER, text_hours(arena, s->gpu_hours.mid)),
+                    text_hours(arena, s->gpu_hours.low), text_hours(arena, s->gpu_hours.high),
+                    text_seconds(arena, s->wall_hours.mid * 3600),
+                    text_seconds(arena, s->wall_hours.low * 3600),
+                    text_seconds(arena, s->wall_hours.high * 3600), cost, budget_words(plan, out),
+                    deadline_words(plan, arena)));
 }
 
 static void put_hours(const struct plan *plan, struct arena *arena, struct out *out)
@@ -136,10 +142,7 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
              price->offers
                  ? text_format(arena, "%s  (%s – %s%s)%s", text_usd(arena, f->cost_usd.mid),
                                text_usd(arena, f->cost_usd.low), text_usd(arena, f->cost_usd.high),
-                               from,
-                               plan->meets_budget
-                                   ? ""
-                                   : out_styled(out, OUT_BAD, "; the median is above the budget"))
+                               from, plan->sweep.runs ? "" : budget_words(plan, out))
                  : "unknown: the catalog has no offer of this GPU; --price sets one");
     if (plan_repeats_words(plan, arena))
         put_line(out, "failed runs", plan_repeats_words(plan, arena));
@@ -154,7 +157,7 @@ const char *plan_moment_words(const struct memory *memory)
                     { "checkpoint", "while a checkpoint is saved" },
                     { "backward", "in the backward pass" },
                     { "update", "in the optimizer step" },
-                    { "start", "from the start on" } };
+                    { "start", "at the start" } };
     for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
         if (!strcmp(memory->moment, moments[i].moment))
             return moments[i].words;
@@ -190,20 +193,28 @@ const char *plan_filled_words(const struct memory *memory, int planned, const st
                             : text_format(arena, "checkpointing %s in %lld layers, %s in %lld",
                                           recipe_checkpointings[level - 1], (long long)lighter,
                                           recipe_checkpointings[level], (long long)others);
-    return text_format(arena, "gpuhours train keeps more where there is room: %s, %s in all", where,
-                       text_bytes(arena, memory->filled.total_bytes));
+    return text_format(arena, "gpuhours train %s: %s, %s in all",
+                       level > planned ? "recomputes more, to leave the card some room"
+                                       : "uses spare memory to recompute less",
+                       where, text_bytes(arena, memory->filled.total_bytes));
+}
+
+// Of a plan that leaves to our engine what is recomputed; else NULL.
+static const char *filled_words(const struct plan *plan, struct arena *arena)
+{
+    int planned = plan->chosen.recipe.checkpointing;
+    return plan->request->recipe.checkpointing == RECIPE_AUTO
+               ? plan_filled_words(&plan->estimate.memory, planned, plan->model, arena)
+               : NULL;
 }
 
 static void put_memory(const struct plan *plan, struct arena *arena, struct out *out)
 {
-    const struct memory *memory = &plan->estimate.memory;
-    const char *filled =
-        plan->request->recipe.checkpointing == RECIPE_AUTO
-            ? plan_filled_words(memory, plan->chosen.recipe.checkpointing, plan->model, arena)
-            : NULL;
+    const char *filled = filled_words(plan, arena);
     put_line(out, "memory",
-             text_format(arena, "%s on each GPU%s%s", plan_memory_words(memory, out),
-                         filled ? "; " : "", filled ? filled : ""));
+             text_format(arena, "%s on each GPU%s%s",
+                         plan_memory_words(&plan->estimate.memory, out), filled ? "; " : "",
+                         filled ? filled : ""));
 }
 
 // "fp32", or what an optimizer has instead.
@@ -273,27 +284,27 @@ static const char *sampling_words(const struct plan *plan, struct arena *arena)
                                : stale;
 }
 
-// "dpo: 2 answers of a pair, reference by adapters switched off; reference 22 %, training 76 %, …"
+// "dpo: rows are pairs, reference: the model with adapters switched off; time of a step: …"
 static void put_objective(const struct plan *plan, struct arena *arena, struct out *out)
 {
     static const char *const references[] = {
-        [REFERENCE_ADAPTERS] = ", reference by adapters switched off",
-        [REFERENCE_MODEL] = ", reference by a second model",
-        [REFERENCE_PRECOMPUTED] = ", reference computed once before",
+        [REFERENCE_ADAPTERS] = ", reference: the model with adapters switched off",
+        [REFERENCE_MODEL] = ", reference: a second model",
+        [REFERENCE_PRECOMPUTED] = ", reference log-probabilities computed once beforehand",
         [REFERENCE_NONE] = ", no reference",
     };
     enum objective_reference reference =
         objective_reference_of(&plan->objective, &plan->chosen.recipe);
     struct out line = { .arena = arena };
-    out_put(&line, "%s%s%s%s: a step is ", rows_words(plan, arena), sampling_words(plan, arena),
-            references[reference],
+    out_put(&line, "%s%s%s%s; time of a step: ", rows_words(plan, arena),
+            sampling_words(plan, arena), references[reference],
             plan->objective.reward == REWARD_MODEL ? ", scored by a model of its own" : "");
     const char *gap = "";
     for (size_t i = 0; i < plan->phases.count; i++) {
         const struct objective_phase *phase = &plan->phases.items[i];
         if (phase->share < 0.005)
             continue;
-        out_put(&line, "%s%.0f %% %s%s", gap, 100 * phase->share, phase->name,
+        out_put(&line, "%s%s %.0f %%%s", gap, phase->name, 100 * phase->share,
                 phase->beside ? " (beside the rest)" : "");
         gap = ", ";
     }
@@ -322,8 +333,8 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
                           batching_names_auto[workload->batching]);
     const char *passes = objective_samples(plan->objective.kind) // steps say how many prompts
                              ? ""
-                             : text_format(arena, " × %.6g epoch%s", workload->epochs,
-                                           workload->epochs == 1 ? "" : "s");
+                             : text_format(arena, " × %.*g epoch%s", plan->rule.steps > 0 ? 3 : 6,
+                                           workload->epochs, workload->epochs == 1 ? "" : "s");
     put_line(out, "run",
              text_format(arena, "%s tokens%s, %s: %s processed in %s step%s of %s",
                          text_count(arena, workload->tokens), passes, rows,
@@ -336,13 +347,16 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
     if (plan->objective.kind != OBJECTIVE_SFT)
         put_objective(plan, arena, out);
     put_line(out, "precision", precision_words(plan, arena));
+    // One level for all layers would be another run than that of an engine that fills the card.
+    int checkpointing = filled_words(plan, arena) ? RECIPE_AUTO : plan->chosen.recipe.checkpointing;
+    const char *layout = layout_spell(&plan->chosen.layout, arena);
+    const char *quote = strchr(layout, ' ') ? "\"" : ""; // one word of a shell
     put_line(out, "settings",
              text_format(arena,
                          "--context %.0f --micro-batch %.0f --global-batch %.0f --checkpointing %s "
-                         "--parallel %s",
+                         "--parallel %s%s%s",
                          plan->rule.context, workload->micro_batch, workload->global_batch,
-                         recipe_checkpointings[plan->chosen.recipe.checkpointing],
-                         layout_spell(&plan->chosen.layout, arena)));
+                         recipe_checkpointings[checkpointing], quote, layout, quote));
 }
 
 // --- what drives it ----------------------------------------------------------
@@ -442,7 +456,7 @@ void plan_text(const struct plan *plan, struct arena *arena, struct out *out)
         out_styled(out, OUT_HEADING,
                    text_format(arena, "%s, %s%s%s with %s on %lld × %s", plan->model->name,
                                supervised ? "" : objective_names[plan->objective.kind],
-                               supervised ? "" : " by ", method_of(&chosen->recipe, arena),
+                               supervised ? "" : ", ", method_of(&chosen->recipe, arena),
                                plan->stack->name, (long long)chosen->gpus, chosen->gpu->title)));
     out_char(out, '\n');
     if (!plan->fits)

@@ -31,11 +31,17 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     json_put_number(w, "padding_share", workload->padding_share);
     json_put_number(w, "steps", workload->steps);
     json_put_number(w, "mean_length", workload->mean_length);
+    const struct packing_loss *loss = &plan->rule.loss;
+    double known = loss->examples > 0 ? 1 : NAN;
+    json_put_number(w, "cut_examples", known * loss->cut); // at the context
+    json_put_number(w, "dropped_examples", known * loss->dropped);
+    json_put_number(w, "lost_tokens", known * loss->lost);
     put_batch(w, "batch", &workload->batch); // a micro-batch of one rank, on average
     put_batch(w, "worst", &workload->worst);
     json_put_number(w, "distinct_widths", workload->distinct_widths); // met in the whole run
     workload_write_widths(workload, w);
-    json_put_number(w, "token_spread", plan->rule.token_spread); // 0: tokens were counted exactly
+    json_put_number(w, "token_spread", plan->request->token_spread); // 0: they were counted exactly
+    json_put_number(w, "sample_spread", plan->request->sample_spread);
     json_put_bool(w, "measured", plan->request->lengths || plan->request->shape_known);
     json_close(w, '}');
 }

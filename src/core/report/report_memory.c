@@ -99,8 +99,9 @@ static const char *describe_memory(struct arena *arena, const struct json *plan)
             chart_spell(arena, rint(report_number(step, "batch.width")), CHART_COUNT));
     return text_format(
         arena,
-        "The peak is %s%s. PyTorch reports %s allocated and %s reserved; with the CUDA context "
-        "the run needs %s – %s (80 %% range) of the device's %s.%s",
+        "The peak is %s%s. PyTorch reports %s allocated and %s reserved, part of which is a cache "
+        "that it can give back. Without that cache and with the CUDA context the run needs %s – %s "
+        "(80 %% range) of the device's %s.%s",
         moment_words(moment), batch, bytes_at(arena, plan, "memory.allocated_bytes"),
         bytes_at(arena, plan, "memory.reserved_bytes"),
         text_bytes(arena, needed_bytes(plan, "p10")), text_bytes(arena, needed_bytes(plan, "p90")),

@@ -315,7 +315,8 @@ static enum err check(const struct catalog *catalog)
 {
     for (size_t i = 0; i < catalog->model_count; i++)
         TRY(model_check(&catalog->models[i],
-                        text_format(catalog->arena, "models.csv: %s", catalog->models[i].name)));
+                        text_format(catalog->arena, "models.csv: %s", catalog->models[i].name),
+                        NULL));
     for (size_t i = 0; i < catalog->gpu_count; i++)
         TRY(check_gpu(&catalog->gpus[i]));
     for (size_t i = 0; i < catalog->node_count; i++)
@@ -493,7 +494,7 @@ enum err catalog_model(const struct model **out, const struct catalog *catalog, 
     cut->full_attention_layers = cut->full_attention_layers * layers / catalog->models[row].layers;
     cut->parameters = cut->active_parameters = 0;
     *out = cut;
-    return model_check(cut, cut->name);
+    return model_check(cut, cut->name, NULL);
 }
 
 const struct node *catalog_offer_node(const struct catalog *catalog, const struct offer *offer)

@@ -425,14 +425,16 @@ double compute_evaluation_share(const struct timing *timing, const struct step *
 // Ranks that meet have to wait for the one with most tokens: in every micro-batch where weights are
 // gathered, else once a step, when differences have partly evened out. Measured: Mistral-7B on rows
 // of 289 tokens without padding, eight a rank, on 1, 2, 4, 8 A100 (fms-acceleration): 1, 0.84,
-// 0.79, 0.69 of the rate, where full rows of 4,096 keep 0.97.
+// 0.79, 0.69 of the rate, where full rows of 4,096 keep 0.97. No rank has more than the fullest.
 static double fullest_rank(const struct step_request *r)
 {
     if (!(r->batch.spread > 0) || r->layout->data <= 1)
         return 1;
     double batches = step_rounds(r) * r->accumulation / step_updates(r);
     double together = r->layout->zero == 3 ? 1 : fmax(1, batches);
-    return stats_lognormal_longest(r->batch.spread / sqrt(together), (double)r->layout->data);
+    double most = r->batch.fullest > 0 ? r->batch.fullest / r->batch.tokens : INFINITY;
+    return fmin(most,
+                stats_lognormal_longest(r->batch.spread / sqrt(together), (double)r->layout->data));
 }
 
 // A pipeline is empty while its first micro-batch runs to the last stage and the last one back. The
@@ -456,7 +458,7 @@ static double straggling_seconds(double micro_seconds, double doublings)
 }
 
 // How much longer the slowest of all hosts takes to start a step's operations than one alone; each
-// doubling of the nodes finds a slower one. A layer that is a CUDA graph is started at once.
+// doubling of the hosts finds a slower one. A layer that is a CUDA graph is started at once.
 static double slowest_host(const struct stack *stack, double doublings)
 {
     return stack->cuda_graphs ? 1 : pow(1.28, doublings);
@@ -482,7 +484,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
                     out->dequantize_seconds;
     struct network_seconds network = network_time(step, r, links);
     out->host_seconds += step_rounds(r) * fetch_seconds(step, r);
-    out->host_seconds *= slowest_host(r->stack, network.doublings);
+    out->host_seconds *= slowest_host(r->stack, network.host_doublings);
     out->pause_seconds = fmin(step_rounds(r) * pause_seconds(step, r), out->host_seconds);
     double pause = out->pause_seconds, beside = out->host_seconds - pause;
     double waiting = mean_waiting(device, beside, r->batch.varies);

@@ -55,7 +55,8 @@ struct engine_bytes engine_bytes(const struct step_request *request,
 
 // What the engine keeps where nobody says what to recompute: the lightest level at which all layers
 // fit into the budget, and in as many layers as then fit, the first ones, what the level before
-// keeps (train/transformer.c). A plan has one level for all layers, and so room to spare.
+// keeps (train/transformer.c). The bytes of a plan have one level for all layers, and
+// so room to spare; its time is that of these.
 struct engine_fill {
     int level;
     int64_t lighter; // layers that recompute one level less

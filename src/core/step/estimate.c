@@ -51,7 +51,18 @@ static struct step_request request_of(const struct setup *setup, const struct re
         .batch = setup->batch,
         .accumulation = setup->accumulation,
         .passes = setup->passes,
+        .lighter_share = setup->lighter_share,
     };
+}
+
+// What the engine recomputes where nobody says: by what fits, as memory has it.
+static void take_filled(struct recipe *recipe, struct step_request *request,
+                        const struct memory *memory)
+{
+    if (!(memory->filled.total_bytes > 0))
+        return;
+    recipe->checkpointing = memory->filled.level;
+    request->lighter_share = (double)memory->filled.lighter / (double)request->model->layers;
 }
 
 enum err estimate_memory(struct memory *out, struct arena *arena, const struct setup *setup)
@@ -91,6 +102,8 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
     struct layout layout = estimate_layout(setup);
     struct step_request request = request_of(setup, &recipe, &layout);
     TRY(estimate_memory(&out->memory, arena, setup));
+    if (setup->fills)
+        take_filled(&recipe, &request, &out->memory);
     if (!setup->gpu && setup->worst.tokens > 0)
         request.batch = setup->worst;
     TRY(step_list(&out->step, arena, &request));

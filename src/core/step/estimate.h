@@ -22,6 +22,8 @@ struct setup {
     struct step_batch batch;   // one micro-batch of one data-parallel rank, on average
     struct step_batch worst;   // the one that needs most memory; zero: as batch
     double accumulation;       // micro-batches per optimizer step
+    bool fills;                // our engine keeps more in some layers where the card has room
+    double lighter_share;      // of the layers, which recompute one level less; as it fills
     bool varied_widths;        // batches are padded to widths that vary at random
     double distinct_widths;    // how many of them a run has
     double alignments;         // how many powers of two, from 1 to 8, divide some of them at most

@@ -49,7 +49,7 @@ struct memory {
         fit_probability; // that the card has enough, by that spread; NAN: device_bytes is unknown
     bool fits;           // at least as likely as not
     // What our engine takes of the card if it chooses itself what to recompute: it keeps more where
-    // there is room, so that a step is not slower than planned.
+    // there is room.
     struct {
         double total_bytes; // 0: of other stacks, and where the card is not known
         int level;          // of recipe_checkpointings, in most layers

@@ -341,83 +341,111 @@ int64_t model_embedding_parameters(const struct model *model)
 
 // --- checks ------------------------------------------------------------------
 
+// What a sentence calls a member: the key of its file, else the column of the catalog.
+static const char *word(const struct model_word *words, size_t offset)
+{
+    for (; words && words->key; words++)
+        if (words->offset == offset)
+            return words->key;
+    const struct field *field = model_fields;
+    while (field->name && field->offset != offset)
+        field++;
+    return field->name;
+}
+
+#define WORD(member) word(words, offsetof(struct model, member))
+
 // The limits keep every product of model_linears() inside an int64.
-struct limit {
-    const char *field;
+#define LIMIT(member, least, most)                      \
+    {                                                   \
+        offsetof(struct model, member), (least), (most) \
+    }
+
+static const struct limit {
+    size_t offset; // of an int64_t in struct model
     int64_t least, most;
+} limits[] = {
+    LIMIT(layers, 1, 4096),
+    LIMIT(width, 1, 1 << 18),
+    LIMIT(heads, 1, 1 << 12),
+    LIMIT(kv_heads, 1, 1 << 12),
+    LIMIT(head_size, 1, 1 << 14),
+    LIMIT(ffn_width, 0, 1 << 22),
+    LIMIT(vocabulary, 1, 1 << 26),
+    LIMIT(max_positions, 1, 1 << 30),
+    LIMIT(norms_per_layer, 1, 4),
+    LIMIT(activation_parameters, 0, 1 << 20),
+    LIMIT(sliding_window, 0, 1 << 30),
+    LIMIT(full_attention_layers, 0, 4096),
+    LIMIT(experts, 0, 1 << 13),
+    LIMIT(experts_active, 0, 1 << 13),
+    LIMIT(shared_experts, 0, 1 << 13),
+    LIMIT(expert_width, 0, 1 << 22),
+    LIMIT(shared_width, 0, 1 << 22),
+    LIMIT(dense_layers, 0, 4096),
+    LIMIT(sparse_every, 0, 4096),
+    LIMIT(q_lora_rank, 0, 1 << 18),
+    LIMIT(kv_lora_rank, 0, 1 << 18),
+    LIMIT(qk_nope_size, 0, 1 << 14),
+    LIMIT(qk_rope_size, 0, 1 << 14),
+    LIMIT(v_head_size, 0, 1 << 14),
 };
 
-static const struct limit limits[] = {
-    { "layers", 1, 4096 },
-    { "width", 1, 1 << 18 },
-    { "heads", 1, 1 << 12 },
-    { "kv_heads", 1, 1 << 12 },
-    { "head_size", 1, 1 << 14 },
-    { "ffn_width", 0, 1 << 22 },
-    { "vocabulary", 1, 1 << 26 },
-    { "max_positions", 1, 1 << 30 },
-    { "norms_per_layer", 1, 4 },
-    { "activation_parameters", 0, 1 << 20 },
-    { "sliding_window", 0, 1 << 30 },
-    { "full_attention_layers", 0, 4096 },
-    { "experts", 0, 1 << 13 },
-    { "experts_active", 0, 1 << 13 },
-    { "shared_experts", 0, 1 << 13 },
-    { "expert_width", 0, 1 << 22 },
-    { "shared_width", 0, 1 << 22 },
-    { "dense_layers", 0, 4096 },
-    { "sparse_every", 0, 4096 },
-    { "q_lora_rank", 0, 1 << 18 },
-    { "kv_lora_rank", 0, 1 << 18 },
-    { "qk_nope_size", 0, 1 << 14 },
-    { "qk_rope_size", 0, 1 << 14 },
-    { "v_head_size", 0, 1 << 14 },
-};
-
-static enum err check_sizes(const struct model *model, const char *name)
+static enum err check_sizes(const struct model *model, const char *name,
+                            const struct model_word *words)
 {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         const struct limit *limit = &limits[i];
-        const struct field *field = field_find(model_fields, text_of(limit->field));
-        int64_t value = *(const int64_t *)((const char *)model + field->offset);
+        int64_t value = *(const int64_t *)((const char *)model + limit->offset);
         if (value < limit->least || value > limit->most)
-            return fail(ERR_INPUT, "%s: %s is %lld, must be %lld to %lld", name, limit->field,
-                        (long long)value, (long long)limit->least, (long long)limit->most);
+            return fail(ERR_INPUT, "%s: %s is %lld, must be %lld to %lld", name,
+                        word(words, limit->offset), (long long)value, (long long)limit->least,
+                        (long long)limit->most);
     }
     return OK;
 }
 
-static enum err check_experts(const struct model *m, const char *name)
+static enum err check_experts(const struct model *m, const char *name,
+                              const struct model_word *words)
 {
     if (m->dense_layers > m->layers)
-        return fail(ERR_INPUT, "%s: dense_layers is %lld, but the model has %lld layers", name,
-                    (long long)m->dense_layers, (long long)m->layers);
+        return fail(ERR_INPUT, "%s: %s is %lld, must be at most %s, which is %lld", name,
+                    WORD(dense_layers), (long long)m->dense_layers, WORD(layers),
+                    (long long)m->layers);
     if (model_layers(m, MODEL_DENSE) && !m->ffn_width)
-        return fail(ERR_INPUT, "%s: ffn_width is 0, but the model has dense layers", name);
+        return fail(ERR_INPUT, "%s: %s is missing or 0", name, WORD(ffn_width));
     if (!m->experts)
         return OK;
     if (!m->experts_active || m->experts_active > m->experts)
-        return fail(ERR_INPUT,
-                    "%s: experts_active is %lld, must be from 1 to %lld, the number of experts",
-                    name, (long long)m->experts_active, (long long)m->experts);
+        return fail(ERR_INPUT, "%s: %s is %lld, must be from 1 to %lld, which is %s", name,
+                    WORD(experts_active), (long long)m->experts_active, (long long)m->experts,
+                    WORD(experts));
     if (!m->expert_width)
-        return fail(ERR_INPUT, "%s: expert_width is 0, but the model has experts", name);
+        return fail(ERR_INPUT, "%s: %s is missing or 0", name, WORD(expert_width));
     return OK;
 }
 
-enum err model_check(const struct model *model, const char *name)
+static enum err check_attention(const struct model *m, const char *name,
+                                const struct model_word *words)
 {
-    TRY(check_sizes(model, name));
-    TRY(check_experts(model, name));
-    if (model->heads % model->kv_heads)
-        return fail(ERR_INPUT, "%s: heads (%lld) must be a multiple of kv_heads (%lld)", name,
-                    (long long)model->heads, (long long)model->kv_heads);
-    if (model->full_attention_layers > model->layers)
-        return fail(ERR_INPUT, "%s: full_attention_layers is %lld, but the model has %lld layers",
-                    name, (long long)model->full_attention_layers, (long long)model->layers);
-    if (model->kv_lora_rank &&
-        (!model->v_head_size || !(model->qk_nope_size + model->qk_rope_size)))
-        return fail(ERR_INPUT, "%s: latent attention needs v_head_size and qk sizes above 0", name);
+    if (m->heads % m->kv_heads)
+        return fail(ERR_INPUT, "%s: %s is %lld, must be a multiple of %s, which is %lld", name,
+                    WORD(heads), (long long)m->heads, WORD(kv_heads), (long long)m->kv_heads);
+    if (m->full_attention_layers > m->layers)
+        return fail(ERR_INPUT, "%s: %s is %lld, must be at most %s, which is %lld", name,
+                    WORD(full_attention_layers), (long long)m->full_attention_layers, WORD(layers),
+                    (long long)m->layers);
+    if (m->kv_lora_rank && (!m->v_head_size || !(m->qk_nope_size + m->qk_rope_size)))
+        return fail(ERR_INPUT, "%s: %s and %s + %s must be above 0 in a model with %s", name,
+                    WORD(v_head_size), WORD(qk_nope_size), WORD(qk_rope_size), WORD(kv_lora_rank));
+    return OK;
+}
+
+enum err model_check(const struct model *model, const char *name, const struct model_word *words)
+{
+    TRY(check_sizes(model, name, words));
+    TRY(check_experts(model, name, words));
+    TRY(check_attention(model, name, words));
     double total = 0;
     for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++)
         total += (double)model_layers(model, kind) *

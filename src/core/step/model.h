@@ -123,9 +123,15 @@ int64_t model_linear_weights(const struct model *model); // of all layers and th
 int64_t model_active_linear_weights(const struct model *model);
 int64_t model_embedding_parameters(const struct model *model); // tokens and positions, not the head
 
+// What the file of a model calls a member; a list of them ends with a key of NULL.
+struct model_word {
+    size_t offset; // in struct model
+    const char *key;
+};
+
 // ERR_INPUT with a sentence for shapes that no decoder has: zero or absurd sizes, heads that do not
-// divide, more active experts than there are.
-enum err model_check(const struct model *model, const char *name);
+// divide, more active experts than there are. It names members by words (NULL: by model_fields).
+enum err model_check(const struct model *model, const char *name, const struct model_word *words);
 
 // The model with its encoder of images; itself if it has none, or has it already.
 enum err model_find_tower(const struct model **model, struct arena *arena);

@@ -61,11 +61,15 @@ static const struct key keys[] = {
     KEY(v_head_size, LATENT, "v_head_dim"),
 };
 
-// A file being read. outer is the whole file where the decoder is its text_config.
+enum { KEYS = sizeof keys / sizeof *keys };
+
+// A file being read. outer is the whole file where the decoder is its text_config, and within
+// "text_config.", which a sentence puts before the key.
 struct reading {
     struct model *model;
+    struct arena *arena;
     const struct json *config, *outer;
-    const char *name;
+    const char *name, *within;
 };
 
 // Unlike json_get, tells a null from a key that is absent.
@@ -89,12 +93,12 @@ static enum err read_whole(const struct reading *in, const char *key, int64_t *o
         return OK;
     }
     if (value->kind != JSON_NUMBER)
-        return fail(ERR_INPUT, "%s: %s is %s, must be a whole number", in->name, key,
+        return fail(ERR_INPUT, "%s: %s%s is %s, must be a whole number", in->name, in->within, key,
                     json_kind_name(value->kind));
     double number = value->number;
     if (!(number >= 0 && number <= 2147483647.0) || number != floor(number))
-        return fail(ERR_INPUT, "%s: %s is %g, must be a whole number from 0 to 2147483647",
-                    in->name, key, number);
+        return fail(ERR_INPUT, "%s: %s%s is %g, must be a whole number from 0 to 2147483647",
+                    in->name, in->within, key, number);
     *out = (int64_t)number;
     return OK;
 }
@@ -102,15 +106,46 @@ static enum err read_whole(const struct reading *in, const char *key, int64_t *o
 static enum err read_flag(const struct reading *in, const char *key, bool *out)
 {
     const struct json *value = find(in->config, key);
+    const char *within = value ? in->within : "";
     if (!value && in->outer)
         value = find(in->outer, key);
     if (!value || value->kind == JSON_NULL)
         return OK;
     if (value->kind != JSON_BOOL)
-        return fail(ERR_INPUT, "%s: %s is %s, must be true or false", in->name, key,
+        return fail(ERR_INPUT, "%s: %s%s is %s, must be true or false", in->name, within, key,
                     json_kind_name(value->kind));
     *out = value->flag;
     return OK;
+}
+
+// The key that the file has for a member, or the usual one. Where no key has the width of an
+// expert, it is that of the feed-forward network.
+static const char *key_of(const struct reading *in, size_t offset)
+{
+    size_t i = 0;
+    int n = 0;
+    while (i < KEYS - 1 && keys[i].offset != offset)
+        i++;
+    while (n < 6 && keys[i].names[n] && !find(in->config, keys[i].names[n]))
+        n++;
+    bool found = n < 6 && keys[i].names[n];
+    if (!found && offset == offsetof(struct model, expert_width))
+        return key_of(in, offsetof(struct model, ffn_width));
+    return text_format(in->arena, "%s%s", in->within, keys[i].names[found ? n : 0]);
+}
+
+// model_check() with the words of the file.
+static enum err check(const struct reading *in)
+{
+    struct model_word words[KEYS + 3];
+    for (size_t i = 0; i < KEYS; i++)
+        words[i] = (struct model_word){ keys[i].offset, key_of(in, keys[i].offset) };
+    words[KEYS] = (struct model_word){ offsetof(struct model, full_attention_layers),
+                                       "the number of full_attention in layer_types" };
+    words[KEYS + 1] =
+        (struct model_word){ offsetof(struct model, norms_per_layer), "num_ln_in_parallel_attn" };
+    words[KEYS + 2] = (struct model_word){ 0, NULL };
+    return model_check(in->model, in->name, words);
 }
 
 // Some files have the positions that scaled rotary embeddings reach (Llama 3.1), others those of
@@ -135,7 +170,7 @@ static void stretch_positions(const struct reading *in)
 
 static enum err read_keys(const struct reading *in, int groups)
 {
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < KEYS; i++) {
         int64_t *member = (int64_t *)((char *)in->model + keys[i].offset);
         bool found = false;
         if (keys[i].group && !(keys[i].group & groups))
@@ -329,7 +364,7 @@ static enum err finish_mpt(const struct reading *in)
     m->norm = no_bias ? MODEL_LAYER_NORM_NO_BIAS : MODEL_LAYER_NORM;
     if (!attention || attention->kind != JSON_OBJECT)
         return OK;
-    struct reading inner = { m, attention, NULL, in->name };
+    struct reading inner = { m, in->arena, attention, NULL, in->name, "attn_config." };
     return read_whole(&inner, "kv_n_heads", &m->kv_heads, &found);
 }
 
@@ -634,24 +669,22 @@ static const struct architecture *find_type(struct text type)
 static enum err derive(const struct reading *in)
 {
     struct model *m = in->model;
-    static const struct {
-        const char *key;
-        size_t offset;
-    } needed[] = {
-        { "hidden_size", offsetof(struct model, width) },
-        { "num_hidden_layers", offsetof(struct model, layers) },
-        { "num_attention_heads", offsetof(struct model, heads) },
-        { "vocab_size", offsetof(struct model, vocabulary) },
-    };
+    static const size_t needed[] = { offsetof(struct model, width), offsetof(struct model, layers),
+                                     offsetof(struct model, heads),
+                                     offsetof(struct model, vocabulary) };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!*(int64_t *)((char *)m + needed[i].offset))
-            return fail(ERR_INPUT, "%s: %s is missing or 0", in->name, needed[i].key);
+        if (!*(int64_t *)((char *)m + needed[i]))
+            return fail(ERR_INPUT, "%s: %s is missing or 0", in->name, key_of(in, needed[i]));
     if (!m->kv_heads)
         m->kv_heads = m->heads;
     if (!m->head_size && !m->kv_lora_rank) {
         if (m->width % m->heads)
-            return fail(ERR_INPUT, "%s: hidden_size %lld is not a multiple of the %lld heads",
-                        in->name, (long long)m->width, (long long)m->heads);
+            return fail(ERR_INPUT,
+                        "%s: %s is %lld, must be a multiple of %s, which is %lld, or the file must "
+                        "have %s",
+                        in->name, key_of(in, offsetof(struct model, width)), (long long)m->width,
+                        key_of(in, offsetof(struct model, heads)), (long long)m->heads,
+                        key_of(in, offsetof(struct model, head_size)));
         m->head_size = m->width / m->heads;
     }
     return OK;
@@ -695,10 +728,13 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
     if (file.kind != JSON_OBJECT)
         return fail(ERR_INPUT, "%s: is %s, must be an object", name, json_kind_name(file.kind));
     const struct json *config = &file, *inner = json_get(&file, "text_config");
+    const char *within = inner ? "text_config." : "llm_config."; // the second is InternVL's own
     if (!inner)
-        inner = json_get(&file, "llm_config"); // InternVL's own
+        inner = json_get(&file, "llm_config");
     if (inner && inner->kind == JSON_OBJECT)
         config = inner;
+    else
+        within = "";
     struct text type = json_get_text(config, "model_type");
     if (!type.at)
         type = json_get_text(&file, "model_type");
@@ -717,18 +753,15 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
         model->vision = model->tower->name;
         take_usual(model, a);
     }
-    struct reading reading = { model, config, config == &file ? NULL : &file, name };
+    struct reading reading = { model, arena, config, config == &file ? NULL : &file, name, within };
     TRY(read_keys(&reading, a->groups));
     TRY(derive(&reading));
     if (a->finish)
         TRY(a->finish(&reading));
-    bool dense = model_layers(model, MODEL_DENSE) > 0;
-    if ((dense && !model->ffn_width) || (model->experts && !model->expert_width))
-        return fail(ERR_INPUT, "%s: intermediate_size is missing or 0", name);
     struct text path = json_get_text(&file, "_name_or_path");
     struct text own = path.at && path.size ? path : name_of_path(text_of(name));
     model->family = *a->type ? a->type : markup_plain(arena, type, MARKUP_SENTENCE);
     model->name = own.size ? markup_plain(arena, own, MARKUP_SENTENCE) : model->family;
     model->source = text_copy(arena, text_of(name));
-    return model_check(model, name);
+    return check(&reading);
 }

@@ -40,9 +40,8 @@ double network_usual_link(const struct gpu *gpu)
 struct links network_links(const struct gpu *gpu, const struct node *node)
 {
     struct links links = {
-        .node_gpus = node                                      ? (double)node->gpus
-                     : gpu->link && strstr(gpu->link, "NVL72") ? 72
-                                                               : 8,
+        .node_gpus = node ? (double)node->gpus : 8,
+        .host_gpus = node ? (double)node->gpus : 8,
         .pcie_bytes_per_s = gpu->pcie_bytes_per_s > 0 ? gpu->pcie_bytes_per_s : 25e9,
         .node_latency_seconds = 8e-6,
         .network_latency_seconds = 20e-6,
@@ -106,6 +105,24 @@ static double hierarchical(double bytes, double group, double stride, double rou
     double outside = rounds * (share * (nodes - 1) / nodes / links->network_bytes_per_s +
                                links->network_latency_seconds * log2(nodes) * 2);
     return inside + outside;
+}
+
+// GPUs that hold the same weights. Under expert parallelism those of an expert are fewer and
+// further apart: with one node's GPUs for all experts, each has its replicas in other nodes.
+struct replicas {
+    double gpus, stride;   // of all other weights
+    double routed, expert; // share of the bytes that are experts; GPUs that experts are spread over
+};
+
+static double among(const struct replicas *replicas, double bytes, double rounds,
+                    const struct links *links)
+{
+    double routed = replicas->routed * bytes;
+    double others = hierarchical(bytes - routed, replicas->gpus, replicas->stride, rounds, links);
+    if (!(routed > 0))
+        return others;
+    return others + hierarchical(routed, fmax(1, replicas->gpus / replicas->expert),
+                                 replicas->stride * replicas->expert, rounds, links);
 }
 
 // Hidden states from stage to stage, forward and back, once for each of the stages that a GPU
@@ -197,6 +214,13 @@ static double shared_weights(const struct step *step, const struct step_request 
     return step->trained_weights - (alone ? step->expert_trained_weights : 0);
 }
 
+// The share of these that are experts, of which only every so many GPUs hold the same.
+static double routed_share(const struct step *step, const struct step_request *r)
+{
+    bool apart = r->layout->expert > 1 && moe_shards(r->layout) > 1;
+    return apart ? step->expert_trained_weights / shared_weights(step, r) : 0;
+}
+
 static double gradient_bytes(const struct step *step, const struct step_request *r)
 {
     return shared_weights(step, r) * recipe_dtype_bytes(gradient_dtype(r));
@@ -256,7 +280,7 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     if (!r->layout->offload_optimizer)
         return;
     double weights = step->trained_weights / (double)layout_shards(r->layout);
-    double gpus = fmin((double)layout_gpus(r->layout), links->node_gpus);
+    double gpus = fmin((double)layout_gpus(r->layout), links->host_gpus);
     double host_bytes_per_s = fmin(32e9, r->stack->host_bytes_per_s / gpus);
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
     bool fast = r->stack->launch_seconds < 5e-6; // a native engine
@@ -321,21 +345,24 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     out.copied = fetch;
 
     double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
+    struct replicas all = { data, stride, routed_share(step, r), (double)layout->expert };
+    struct replicas sharing = all;
+    sharing.gpus = shards;
     out.reductions = reductions(r);
     struct network_payload payload = network_payload(step, r, &engine_cuda);
     double updates = step_updates(r);
     if (layout->zero <= 2 ||
         shared_base(r)) // states that are sharded: a scatter of gradients, a gather of weights
-        out.per_step = updates * hierarchical(payload.all_reduced, data, stride, 2, links) +
-                       out.reductions * hierarchical(payload.scattered / out.reductions, data,
-                                                     stride, 1, links) +
-                       updates * hierarchical(payload.gathered, data, stride, 1, links);
+        out.per_step = updates * among(&all, payload.all_reduced, 2, links) +
+                       out.reductions * among(&all, payload.scattered / out.reductions, 1, links) +
+                       updates * among(&all, payload.gathered, 1, links);
     else
         out.per_step = out.reductions *
-                       (hierarchical(gradients, shards, stride, 1, links) +
+                       (among(&sharing, gradients, 1, links) +
                         hierarchical(gradients / shards, data / shards, stride * shards, 2, links));
     add_offload(&out, step, r, links);
     add_activations(&out, r, links);
     out.doublings = fmax(0, log2((double)layout_gpus(layout) / links->node_gpus));
+    out.host_doublings = fmax(0, log2((double)layout_gpus(layout) / links->host_gpus));
     return out;
 }

@@ -13,6 +13,7 @@
 // What connects the GPUs, per GPU and direction.
 struct links {
     double node_gpus;           // that share the fast link
+    double host_gpus;           // that share a host; a rack has many of them behind one link
     double node_bytes_per_s;    // between them
     double network_bytes_per_s; // to other nodes
     double node_latency_seconds, network_latency_seconds;
@@ -32,7 +33,8 @@ struct network_seconds {
     double per_step;   // reduction of gradients, gather of updated weights
     double reductions; // of gradients in a step: one, or one for each micro-batch
     double doublings;  // of the GPUs beyond one node, which all end a step together
-    double offload;    // over PCIe and in the host's optimizer, per step
+    double host_doublings; // of the GPUs beyond one host
+    double offload;        // over PCIe and in the host's optimizer, per step
 };
 
 // The bytes of gradients and weights that data parallelism moves in one optimizer step, as the

@@ -29,7 +29,7 @@ const struct field recipe_fields[] = {
           .fallback = "that of the stack"),
     FIELD(recipe, rslora, FLAG, "scale the adapters by alpha / √rank instead of alpha / rank",
           .since = "0.8.0"),
-    FIELD(recipe, dora, FLAG, "train a magnitude for each output (DoRA; --stack native)",
+    FIELD(recipe, dora, FLAG, "DoRA: also train a magnitude per output (--stack native)",
           .since = "0.8.0"),
     FIELD_OF(recipe, adapter_dtype, dtypes, "data type of the adapters", .value = "DTYPE"),
     FIELD_OF(recipe, quantization, quantizations, "data type of frozen weights under qlora",
@@ -43,7 +43,7 @@ const struct field recipe_fields[] = {
     FIELD_OF(recipe, checkpointing, recipe_checkpointings, "activation checkpointing",
              .value = "MODE"),
     FIELD_OF(recipe, experts, recipe_expert_kernels,
-             "how experts run: one after another, grouped, fused, all on every token",
+             "kernels of experts: eager one after another, dense all on every token",
              .value = "KERNEL", .since = "0.3.0"),
     FIELD(recipe, trains_encoder, FLAG,
           "train the encoder of images too; it is frozen unless given", .since = "0.4.0"),
@@ -51,7 +51,7 @@ const struct field recipe_fields[] = {
     FIELD(recipe, optimizer_in_backward, FLAG,
           "update each weight in the backward pass, and free its gradient", .since = "0.3.0"),
     FIELD(recipe, nondeterministic, FLAG,
-          "faster attention, not the same bits twice (--stack native)", .since = "0.8.0"),
+          "faster attention, not reproducible to the bit (--stack native)", .since = "0.8.0"),
     { 0 },
 };
 
@@ -135,6 +135,14 @@ enum err recipe_check(const struct recipe *recipe, const struct model *model)
     if (recipe->rank <= 0 || recipe->rank > model->width)
         return fail(ERR_USAGE, "--rank is %lld, must be from 1 to the model's width of %lld",
                     (long long)recipe->rank, (long long)model->width);
+    if (!isnan(recipe->alpha) && !(recipe->alpha > 0))
+        return fail(ERR_USAGE, "--alpha is %g, must be above 0: it scales the adapters",
+                    recipe->alpha);
+    if (recipe->dropout >= 1)
+        return fail(ERR_USAGE,
+                    "--dropout is %g, must be from 0 to below 1: it is the share of "
+                    "inputs that the adapters do not see",
+                    recipe->dropout);
     struct model_linear linears[MODEL_LINEARS];
     for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
         if (!model_layers(model, (enum model_layer)kind))

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
 static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
@@ -19,6 +20,7 @@ const struct field stack_fields[] = {
     FIELD(stack, title, TEXT, "what it is"),
     FIELD(stack, aliases, TEXT, "names of frameworks that run this way, separated by |"),
     FIELD(stack, family, TEXT, "stacks of one family share their prior"),
+    FIELD(stack, vendors, TEXT, "whose accelerators it runs on, separated by |", .since = "0.9.9"),
     FIELD_OF(stack, kernels, kernel_names, "norms, positions and activation functions"),
     FIELD_OF(stack, attention, attention_names, "attention kernel"),
     FIELD(stack, masks, FLAG, "padded batches run attention under a mask"),
@@ -110,6 +112,15 @@ const struct field stack_fields[] = {
     FIELD(stack, as_of, DATE, "when that was looked up"),
     { 0 },
 };
+
+bool stack_runs_on(const struct stack *stack, const char *vendor)
+{
+    struct text rest = text_of(stack->vendors), name;
+    while (stack->vendors && text_next(&rest, '|', &name))
+        if (name.size == strlen(vendor) && !strncasecmp(name.at, vendor, name.size))
+            return true;
+    return !stack->vendors;
+}
 
 bool stack_recomputes(const struct stack *stack, int checkpointing)
 {

@@ -32,6 +32,7 @@ enum stack_adapters { // LoRA as separate modules; the same under autocast; fuse
 struct stack {
     const char *name, *like, *title, *aliases; // aliases: words of framework names, separated by |
     const char *family;                        // stacks of one family share their prior
+    const char *vendors;        // whose accelerators it runs on, separated by |; NULL: not known
     int kernels;                // of norms, rotary positions and activation functions
     int attention;              // enum stack_attention
     bool masks;                 // padded batches reach attention with a mask (transformers' sdpa)
@@ -99,6 +100,9 @@ struct stack {
 };
 
 extern const struct field stack_fields[];
+
+// Whether it runs on accelerators of that vendor, as gpus.csv spells it.
+bool stack_runs_on(const struct stack *stack, const char *vendor);
 
 // Whether it has a level of recomputation.
 bool stack_recomputes(const struct stack *stack, int checkpointing);

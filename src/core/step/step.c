@@ -111,9 +111,10 @@ static void add(struct build *b, struct step_op op)
         return;
     b->kept += op.kept_bytes;
     b->lean += op.cheap ? 0 : op.kept_bytes;
-    int checkpointing = b->request->recipe->checkpointing;
-    if (checkpointing < RECIPE_AUTO && checkpointing >= recomputed_from(b, &op)) {
+    int checkpointing = b->request->recipe->checkpointing, from = recomputed_from(b, &op);
+    if (checkpointing < RECIPE_AUTO && checkpointing >= from) {
         op.phase = STEP_RECOMPUTE;
+        op.repeats *= checkpointing == from ? 1 - b->request->lighter_share : 1;
         step->ops[step->count++] = op;
     }
 }

@@ -42,6 +42,7 @@ struct step_batch {
     bool packed;               // rows lie end to end: attention takes pieces of any length
     double spread;             // deviation of the logarithm of tokens between ranks; 0: none
     double varies;             // the same among the micro-batches of a run
+    double fullest;            // tokens of the fullest micro-batch of a run; 0: unknown
     struct vision_load images; // among the rows; their tokens are among these
 };
 
@@ -86,6 +87,7 @@ struct step_request {
     struct step_batch batch;
     double accumulation; // micro-batches per optimizer step
     struct step_passes passes;
+    double lighter_share; // of the layers, which recompute one level less (our engine)
 };
 
 double step_rounds(const struct step_request *request);  // at least one

@@ -107,14 +107,16 @@ static int32_t find_first(const struct tokenizer *t, int byte)
 
 void tokenizer_choose_first(struct tokenizer *t, struct arena *arena)
 {
-    bool knows_all = t->model == MODEL_BPE && t->merges.count && !t->suffix.size;
+    bool merges = t->model == MODEL_BPE && t->merges.count && !t->suffix.size, knows_all = merges;
     for (int byte = 0; byte < 256; byte++) {
         t->first_ids[byte] = t->model == MODEL_BPE ? find_first(t, byte) : TOKENIZER_NONE;
         knows_all = knows_all && t->first_ids[byte] >= 0;
     }
+    bool keeps_unknown = t->unknown >= 0 && !t->byte_fallback; // in order, with their sizes
+    if (merges && (knows_all || keeps_unknown))
+        t->window = WINDOW_BYTES;
     if (!knows_all)
         return;
-    t->window = WINDOW_BYTES; // no character is unknown: unknown ones might fuse across a border
     t->byte_ranks = arena_alloc(arena, sizeof(uint32_t) << 16);
     for (int left = 0; left < 256; left++)
         for (int right = 0; right < 256; right++)
@@ -507,6 +509,10 @@ static struct symbols merge_text(const struct tokenizer *t, struct tokenizer_cac
 // of the two tokens: the pair that crosses would be the leftmost of the lowest rank among these two
 // as well. If they are not these two, some kept tokens are dropped and the window grows, to the
 // whole word in the end.
+//
+// That takes borders on both sides of which the first symbols are those of the whole word. Unknown
+// characters that fuse are one symbol: the one at the end of a window, which may go on after it, is
+// never kept, so no border is inside of it.
 struct window {
     size_t from, bytes; // in the word
     size_t drops;       // tokens to drop if they do not fit

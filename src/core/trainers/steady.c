@@ -27,6 +27,8 @@ enum {
 #define SLOW_LEAST 1.3     // and at least this factor
 #define SCALE_LEAST 0.01   // floor of the robust standard deviation
 #define MEMORY_MOST 0.9    // cap of the lag-one autocorrelation
+#define MEMORY_SURE 0.97   // and of its upper bound, from which an interval is made
+#define NARROW_WIDER 1.25  // widens an interval that was looked at until it was narrow
 #define DRIFT_LEAST 0.03   // relative change that matters
 #define DRIFT_LEVEL 0.99   // confidence level of the drift test
 #define FALL_LEVEL 0.995   // and of the one-sided test whether the later half still falls
@@ -207,14 +209,16 @@ static size_t find_warmup(struct series *s)
 // What the steps of a report would have taken by themselves.
 static double ordinary_seconds(const struct steady *out, const struct report *report)
 {
-    double seconds = out->spread.mid * report->count;
-    if (!(out->seconds_per_token > 0) || !out->ordinary_steps)
+    if (!out->ordinary_steps)
+        return 0;
+    double seconds = out->ordinary_seconds / (double)out->ordinary_steps * report->count;
+    if (!(out->seconds_per_token > 0))
         return seconds;
     double mean = out->ordinary_tokens / (double)out->ordinary_steps * report->count;
     return fmax(seconds + out->seconds_per_token * (report->tokens - mean), 0.2 * seconds);
 }
 
-static void note_slow(struct steady *out, const struct report *report)
+static void note_slow(struct steady *out, const struct report *report, bool late)
 {
     struct steady_slow *slow = &out->slow[report->flags & STEADY_EVALUATED ? STEADY_EVALUATION
                                           : report->flags & STEADY_SAVED   ? STEADY_SAVE
@@ -227,21 +231,51 @@ static void note_slow(struct steady *out, const struct report *report)
         slow->later_seconds += extra, slow->later++;
     slow->seconds += report->seconds;
     slow->extra_seconds += extra;
+    slow->squares += extra * extra;
+    if (late)
+        slow->late.seconds += extra, slow->late.squares += extra * extra;
     slow->longest_seconds = fmax(slow->longest_seconds, report->seconds);
 }
 
-// The logarithm of the time without more new widths than were expected: steps that bring one are
-// not stalls.
-static double beyond_widths(const struct report *report, double width_seconds)
+// As many stalls as of a Poisson process: the variance of their sum is the sum of their squares.
+struct steady_recurring steady_recurring(const struct steady *steady)
+{
+    const struct steady_slow *slow = &steady->slow[STEADY_STALL];
+    bool widths_vary = steady->seconds_per_width >= 0 && steady->widths_seen > 0;
+    double time = steady->ordinary_seconds + slow->seconds - slow->extra_seconds;
+    double seconds =
+        widths_vary ? fmin(2 * slow->late.seconds, slow->extra_seconds) : slow->extra_seconds;
+    double error = widths_vary ? 2 * sqrt(slow->late.squares) : sqrt(slow->squares);
+    if (!(time > 0))
+        return (struct steady_recurring){ 0 };
+    return (struct steady_recurring){ seconds, seconds / time, error / time };
+}
+
+const char *steady_too_brief(const struct steady *steady, double at_least, struct arena *arena)
+{
+    if (steady->verdict != STEADY_YES || steady->ordinary_seconds >= at_least)
+        return NULL;
+    return text_format(arena,
+                       "it ended after only %s of steady steps; clocks and temperatures need %s to "
+                       "settle (--at-least)",
+                       text_seconds(arena, steady->ordinary_seconds),
+                       text_seconds(arena, at_least));
+}
+
+// The logarithm of the time without more new widths than were expected, and without what a clock
+// rounds: neither is a stall. Two rounded ends may make a step longer by what they are rounded to.
+static double least_log_time(const struct report *report, double width_seconds,
+                             double clock_seconds)
 {
     double more = report->widths > 0 && width_seconds > 0
                       ? width_seconds * (1 + 2 * sqrt(report->widths))
                       : 0;
+    more += clock_seconds;
     return report->log_time + log(fmax(1 - more / report->seconds, 1e-3));
 }
 
 // Separates the steps in which the log reported an evaluation or a save, unless most have one.
-static void find_slow(struct series *s, size_t warmup, double width_seconds)
+static void find_slow(struct series *s, size_t warmup, double width_seconds, double clock_seconds)
 {
     size_t flagged = 0;
     for (size_t i = warmup; i < s->count; i++)
@@ -252,7 +286,7 @@ static void find_slow(struct series *s, size_t warmup, double width_seconds)
     double limit = slow_limit(s, warmup, !believed);
     for (size_t i = warmup; i < s->count; i++)
         s->reports[i].slow = s->reports[i].slow || s->reports[i].stalled ||
-                             beyond_widths(&s->reports[i], width_seconds) > limit;
+                             least_log_time(&s->reports[i], width_seconds, clock_seconds) > limit;
 }
 
 // --- interval ----------------------------------------------------------------
@@ -297,17 +331,30 @@ static void whiten(double *values, size_t count, double memory)
     values[0] *= 1 - memory;
 }
 
+// One standard deviation above the estimate: a series that seems to forget sooner than it does
+// makes an interval too short, and one that seems to remember longer only costs steps.
+static double bound_memory(double memory, size_t count)
+{
+    double error = sqrt((1 - memory * memory) / (double)count);
+    return memory > 0 ? fmin(memory + error, MEMORY_SURE) : 0;
+}
+
 static int cosines(size_t count)
 {
     int wanted = (int)(0.4 * pow((double)count, 2.0 / 3));
     return wanted < COSINES_LEAST ? COSINES_LEAST : wanted > COSINES_MOST ? COSINES_MOST : wanted;
 }
 
+static double level_of(const struct steady_rule *rule)
+{
+    return rule->level > 0 ? rule->level : 0.9;
+}
+
 // The rate of a series: the sum of units over the sum of seconds. The interval is symmetric in the
 // logarithm of the rate: a rate is positive, and so are both ends, however few and unequal the
 // steps.
-static struct range rate_of(const double *units, const double *seconds, size_t count, double level,
-                            double *scratch)
+static struct range rate_of(const double *units, const double *seconds, size_t count,
+                            const struct steady_rule *rule, double *scratch)
 {
     double unit_sum = 0, second_sum = 0;
     for (size_t i = 0; i < count; i++)
@@ -317,10 +364,12 @@ static struct range rate_of(const double *units, const double *seconds, size_t c
         scratch[i] = units[i] - rate * seconds[i];
     int freedom = cosines(count);
     double memory = find_memory(scratch, count);
+    if (rule->until_narrow)
+        memory = bound_memory(memory, count);
     whiten(scratch, count, memory);
     double variance = long_run_variance(scratch, count, 1, freedom);
     double error = sqrt(variance * (double)count) / (1 - memory) / second_sum;
-    double half = stats_student_quantile(0.5 + level / 2, freedom) * error / rate;
+    double half = stats_student_quantile(0.5 + level_of(rule) / 2, freedom) * error / rate;
     return (struct range){ rate * exp(-half), rate, rate * exp(half) };
 }
 
@@ -421,6 +470,13 @@ static struct range widened(struct range range, double factor, double log_half)
 {
     double half = hypot(factor * log(range.high / range.mid), log_half);
     return (struct range){ range.mid * exp(-half), range.mid, range.mid * exp(half) };
+}
+
+static void widen(struct steady *out, struct range *pace, double factor, double log_half)
+{
+    struct range *const ranges[] = { &out->step_seconds, &out->tokens_per_s, pace };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        *ranges[i] = widened(*ranges[i], factor, log_half);
 }
 
 // The steps and first sights that are forecast from the measured ones; 0: unknown.
@@ -528,14 +584,13 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
         out->verdict = STEADY_TOO_SHORT;
         return;
     }
-    double level = rule->level > 0 ? rule->level : 0.9,
-           wanted = rule->wanted > 0 ? rule->wanted : 0.02;
-    struct range pace = rate_of(steps, seconds, count, level, scratch);
+    double level = level_of(rule), wanted = rule->wanted > 0 ? rule->wanted : 0.02;
+    struct range pace = rate_of(steps, seconds, count, rule, scratch);
     if (known)
-        out->tokens_per_s = rate_of(tokens, seconds, count, level, scratch);
+        out->tokens_per_s = rate_of(tokens, seconds, count, rule, scratch);
     explain(work, arena, steps, known ? tokens : steps, seconds, count);
     if (rule->total_steps > 0) { // the run's tokens are known: what they explain is not in doubt
-        struct range by_work = rate_of(work, seconds, count, level, scratch);
+        struct range by_work = rate_of(work, seconds, count, rule, scratch);
         pace = around(pace.mid, &by_work);
         out->tokens_per_s = around(out->tokens_per_s.mid, &by_work);
     }
@@ -545,17 +600,15 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
         double half = width_half(out, rule, fit, widths, level, span), factor = fit->blur;
         if (span.steps > 0) // the forecast's own steps scatter too
             factor *= sqrt(1 + (double)out->ordinary_steps / span.steps);
-        out->step_seconds = widened(out->step_seconds, factor, half);
-        out->tokens_per_s = widened(out->tokens_per_s, factor, half);
-        pace = widened(pace, factor, half);
+        widen(out, &pace, factor, half);
     }
     if (rule->clock_seconds > 0) { // both ends of the measured time are rounded, each by ± half
         double error = rule->clock_seconds / sqrt(6) / out->ordinary_seconds;
         double half = stats_normal_quantile(0.5 + level / 2) * error;
-        out->step_seconds = widened(out->step_seconds, 1, half);
-        out->tokens_per_s = widened(out->tokens_per_s, 1, half);
-        pace = widened(pace, 1, half);
+        widen(out, &pace, 1, half);
     }
+    if (rule->until_narrow)
+        widen(out, &pace, NARROW_WIDER, 0);
     struct range rate = known ? out->tokens_per_s : pace;
     out->half_width = (rate.high - rate.mid) / rate.mid;
     double factor = out->half_width / wanted;
@@ -588,7 +641,7 @@ void steady_measure(struct steady *out, struct arena *arena, const struct steady
         out->warmup_steps += (int64_t)s.reports[i].count;
         out->warmup_seconds += s.reports[i].seconds;
     }
-    find_slow(&s, warmup, out->seconds_per_width);
+    find_slow(&s, warmup, out->seconds_per_width, rule->clock_seconds);
     measure_ordinary(out, arena, &s, warmup, rule, &fit);
     if (out->ordinary_steps > 0)
         out->first_seconds =
@@ -596,6 +649,6 @@ void steady_measure(struct steady *out, struct arena *arena, const struct steady
                                               (double)out->ordinary_steps);
     for (size_t i = warmup; i < s.count; i++)
         if (s.reports[i].slow)
-            note_slow(out, &s.reports[i]);
+            note_slow(out, &s.reports[i], 2 * (i - warmup) >= s.count - warmup);
     out->reason = reason_of(out, arena);
 }

@@ -60,6 +60,10 @@ struct steady_slow { // cost of the slow steps of one cause
     double first_seconds; // beyond ordinary steps, of the first
     double later_seconds; // likewise of the others that have no second cause, together
     int64_t later;        // their number
+    double squares;       // of the extra seconds of each, summed
+    struct steady_late {  // the same of those in the later half of the reports
+        double seconds, squares;
+    } late;
 };
 
 struct steady_rule {            // 0 means the default
@@ -71,6 +75,7 @@ struct steady_rule {            // 0 means the default
     double total_widths;        // that the run meets
     double widths_error;        // standard deviation of total_widths: batches are drawn at random
     double clock_seconds;       // what the times are rounded to; 0: exact
+    bool until_narrow;          // measured until the interval was narrow enough: it is widened
     bool rest;                  // the forecast is of the steps that are left, not of the whole run
 };
 
@@ -98,6 +103,17 @@ struct steady {
 
 void steady_measure(struct steady *out, struct arena *arena, const struct steady_step *steps,
                     size_t count, const struct steady_rule *rule);
+
+// The stalls that go on, and come as often in the rest of a run: their seconds so far, their share
+// of the time of all steps without it, and its standard deviation, as few were seen. Where widths
+// vary, kernels load at the first of a kind: what the later half shows goes on.
+struct steady_recurring {
+    double seconds, share, error;
+};
+struct steady_recurring steady_recurring(const struct steady *steady);
+
+// Why a steady rate of so few seconds is not a sustained one, as a clause; NULL: it is one.
+const char *steady_too_brief(const struct steady *steady, double at_least, struct arena *arena);
 
 const char *steady_cause_name(enum steady_cause cause);       // "evaluation", "save", "stall"
 const char *steady_verdict_name(enum steady_verdict verdict); // "steady", "too_short", "drifts"

@@ -76,6 +76,7 @@ static void keep_last(struct step_series *s, const struct trainer_log_event *eve
     keep(&rate, event->tokens_per_s);
     s->rate_sum += rate > 0 ? rate : 0;
     s->rate_count += rate > 0;
+    s->rate_most = fmax(s->rate_most, rate);
     s->negatives += rate < 0 || event->tokens < 0 || event->step_tokens < 0;
 }
 
@@ -191,6 +192,7 @@ static void append(struct step_series *s, const struct trainer_log_event *event)
     const double most = 1e15; // a number beyond is none of a step
     if (!(fabs(event->step) < most))
         return;
+    s->out_of_memory = s->failed = false; // it went on
     double now = clock_of(s, event);
     if (now >= s->last_seconds) { // known, and not restarted
         struct step_series_note note = unknown_note(), own = note_of(s, event);
@@ -327,19 +329,19 @@ static bool use_step_tokens(struct step_series *s)
     return any;
 }
 
+// A rate times the seconds of its own step has no spread: what it tells is the mean tokens of a
+// step, and how sure that is follows from the seconds. A trainer may leave an evaluation out of it.
 static bool use_rates(struct step_series *s)
 {
-    double sum = 0, steps = 0;
+    double sum = 0, shares = 0;
     for (size_t i = 0; i < s->count; i++) {
-        if (isnan(s->notes[i].rate))
+        if (isnan(s->notes[i].rate) || s->steps[i].flags)
             continue;
-        s->steps[i].tokens = s->notes[i].rate * s->steps[i].seconds;
-        sum += s->steps[i].tokens;
-        steps += (double)s->steps[i].count;
+        sum += s->notes[i].rate * s->steps[i].seconds;
+        shares += share_of(&s->steps[i]);
     }
-    for (size_t i = 0; i < s->count; i++)
-        if (isnan(s->notes[i].rate))
-            s->steps[i].tokens = sum / steps * (double)s->steps[i].count;
+    if (sum > 0)
+        spread(s, 0, s->count, sum / shares);
     return sum > 0;
 }
 
@@ -353,8 +355,6 @@ void step_series_finish(struct step_series *s)
         spread(s, 0, s->count, s->step_tokens);
     } else {
         s->origin = use_rates(s) ? STEP_SERIES_RATE : STEP_SERIES_NONE;
-        if (!s->origin)
-            spread(s, 0, s->count, 0);
     }
 }
 
@@ -372,11 +372,22 @@ double step_series_mean_rate(const struct step_series *s)
     return tokens > 0 && seconds > 0 ? tokens / seconds : NAN;
 }
 
-const char *step_series_doubts(const struct step_series *s, struct arena *arena,
-                               double tokens_per_s)
+// Whether the reported tokens/s are others than the measured. A rate since the start has the
+// warm-up in it: even the highest one must be below what all steps had, with their warm-up.
+static bool reports_another_rate(const struct step_series *s, double tokens_per_s,
+                                 double counted_share)
 {
     const double most = 1.5; // of the measured rate: trainers count in ways of their own
-    const int64_t few = 4;   // begins: a test run, a restart, a bar in the place of lines
+    if (!s->rate_count)
+        return false;
+    double least = fmin(tokens_per_s, step_series_mean_rate(s)) * counted_share;
+    return s->rate_sum / (double)s->rate_count > most * tokens_per_s || most * s->rate_most < least;
+}
+
+const char *step_series_doubts(const struct step_series *s, struct arena *arena,
+                               double tokens_per_s, double counted_share)
+{
+    const int64_t few = 4; // begins: a test run, a restart, a bar in the place of lines
     struct out out = { .arena = arena };
     double reported = s->rate_count ? s->rate_sum / (double)s->rate_count : NAN;
     if (s->begins > few)
@@ -390,7 +401,7 @@ const char *step_series_doubts(const struct step_series *s, struct arena *arena,
         out_put(&out, "; of one step, one line counts %s tokens and another %s",
                 text_commas(arena, llround(s->counts[0])),
                 text_commas(arena, llround(s->counts[1])));
-    if (reported > most * tokens_per_s)
+    if (reports_another_rate(s, tokens_per_s, counted_share))
         out_put(&out, "; the trainer reports %s tokens/s, and its steps have %s",
                 text_commas(arena, llround(reported)), text_commas(arena, llround(tokens_per_s)));
     return out.size ? out_string(&out) + 2 : NULL; // without the first "; "

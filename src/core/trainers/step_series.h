@@ -51,6 +51,7 @@ struct step_series {
     double peak_bytes;   // largest reported; NAN
     double run_seconds;  // reported at the end; NAN
     double rate_sum;     // of the tokens/s that it reports
+    double rate_most;    // the highest of them
     int64_t rate_count;
     int64_t evaluations, saves;
     int64_t begins;     // of training: more than a few are of several ranks or runs
@@ -81,8 +82,9 @@ struct step_series_phases {
 struct step_series_phases step_series_phases(const struct step_series *series, int64_t warmup);
 
 // What in the trainer's output contradicts itself or the rate that was measured from it, as a
-// sentence; NULL: nothing.
+// sentence; NULL: nothing. Some trainers report only the tokens that have a loss: counted_share is
+// their share of the processed ones, 1 where it is not known.
 const char *step_series_doubts(const struct step_series *series, struct arena *arena,
-                               double tokens_per_s);
+                               double tokens_per_s, double counted_share);
 
 const char *step_series_origin_name(enum step_series_origin origin); // "counter", "rate", "given"

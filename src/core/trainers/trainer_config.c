@@ -69,6 +69,7 @@ const char *trainer_config_spell(struct arena *arena, const struct json *value)
             out_put(&out, "%s%s", i ? "," : "", trainer_config_spell(arena, &value->items[i]));
         return out_string(&out);
     case JSON_OBJECT: return "{...}";
+    case JSON_NULL: return "null";
     default: return "";
     }
 }
@@ -164,10 +165,12 @@ static enum err read_number(struct reading *in)
     bool count = in->row->reads == READ_COUNT, share = in->row->reads == READ_SHARE;
     if (!plain || text_read_number(&number, text_trim(text_of(in->spelled))))
         return wrong(in, count ? "a whole number" : "a number");
-    if (number < 0 && (count || in->row->fact == FACT_EPOCHS || in->row->fact == FACT_SEED)) {
+    bool unset = number < 0 || (number == 0 && in->row->fact == FACT_STEPS);
+    if (unset && (count || in->row->fact == FACT_EPOCHS || in->row->fact == FACT_STEPS ||
+                  in->row->fact == FACT_SEED)) {
         in->item.effect = TRAINER_CONFIG_HARMLESS;
         in->item.option = NULL;
-        in->item.remark = "below 0: not set";
+        in->item.remark = number < 0 ? "below 0: not set" : "0: not set";
         return OK;
     }
     if (count && (number < 1 || number != floor(number) || number > MOST))
@@ -246,6 +249,14 @@ static const char *target_of(struct arena *arena, struct text word)
         { "w2", "down" },
         { "w3", "up" },
         { "lmhead", "head" },
+        { "attentionqkv", "q,k,v" }, // NeMo's, whose first linear of the network holds two
+        { "linearqkv", "q,k,v" },
+        { "attentiondense", "o" },
+        { "linearproj", "o" },
+        { "mlpfc1", "gate,up" },
+        { "linearfc1", "gate,up" },
+        { "mlpfc2", "down" },
+        { "linearfc2", "down" },
         { "output", "head" },
         { 0 },
     };
@@ -354,8 +365,11 @@ static enum err read_text(struct reading *in)
 {
     if (in->value->kind != JSON_STRING)
         return wrong(in, "a text");
+    struct text value = text_of(in->spelled);
+    if (in->row->fact == FACT_MODEL && text_ends(value, ".nemo")) // an archive of that name
+        value.size -= strlen(".nemo");
     if (in->row->fact != FACT_FILE)
-        say(in, in->spelled);
+        say(in, text_copy(in->config->arena, value));
     else if (in->config->reference_count < TRAINER_CONFIG_FILES)
         in->config->references[in->config->reference_count++] = in->spelled;
     if (in->row->fact == FACT_FILE)
@@ -398,8 +412,11 @@ static enum err read_truths(struct reading *in)
 
 static enum err read_value(struct reading *in)
 {
-    bool automatic = (!strcmp(in->spelled, "auto") || !strcmp(in->spelled, "gpu")) &&
+    bool automatic = (!strcmp(in->spelled, "auto") || !strcmp(in->spelled, "gpu") ||
+                      !strncmp(in->spelled, "${", 2)) && // OmegaConf's
                      in->row->reads != READ_IF_AUTO;
+    if (!strcmp(in->spelled, "???"))
+        return lose(in, "is to be filled in"), OK;
     if (in->row->fact > FACT_LOST && (automatic || !*in->spelled)) {
         in->item.effect = TRAINER_CONFIG_HARMLESS;
         in->item.remark = automatic ? "decided elsewhere" : "empty";
@@ -434,6 +451,15 @@ static bool is_off(const struct json *value)
            (value->kind == JSON_STRING && (!value->string.size || text_is(value->string, "sft") ||
                                            text_is(value->string, "pt"))) ||
            ((value->kind == JSON_ARRAY || value->kind == JSON_OBJECT) && !value->count);
+}
+
+// Whether the row gives nothing a meaning.
+static bool means_null(const struct trainer_config_row *row)
+{
+    for (const struct trainer_config_word *w = row ? row->words : NULL; w && w->from; w++)
+        if (!strcmp(w->from, "null"))
+            return true;
+    return false;
 }
 
 // --- trees -------------------------------------------------------------------
@@ -479,10 +505,12 @@ static enum err read_object(struct trainer_config *config, const struct trainer_
     for (size_t i = 0; i < object->count; i++) {
         struct text name = object->items[2 * i].string;
         const struct json *value = &object->items[2 * i + 1];
-        if (value->kind == JSON_NULL || name.size > KEY_ROOM)
+        if (name.size > KEY_ROOM)
             continue;
         const char *key =
             text_format(config->arena, "%s%s%.*s", prefix, *prefix ? "." : "", TEXT_ARGS(name));
+        if (value->kind == JSON_NULL && !means_null(find_row(table, key)))
+            continue;
         if (value->kind == JSON_OBJECT && !strcmp(key, "deepspeed")) {
             config->trainers |= 1u << TRAINER_DEEPSPEED;
             TRY(read_object(config, &trainer_config_tables[TRAINER_DEEPSPEED], value, file, "",
@@ -545,12 +573,11 @@ enum err trainer_config_add(struct trainer_config *config, const struct json *tr
     if (trainer < 0 && find_path(tree, "architectures"))
         return fail(ERR_INPUT, "%s: is the config.json of a model; pass it with --model", name);
     if (trainer < 0)
-        return fail(
-            ERR_INPUT,
-            "%s: no key tells which trainer this belongs to; axolotl, LLaMA-Factory, "
-            "torchtune, litgpt, transformers, TRL, PEFT, DeepSpeed, accelerate, verl, OpenRLHF "
-            "and NeMo-RL are known",
-            name);
+        return fail(ERR_INPUT,
+                    "%s: no key tells which trainer this belongs to; axolotl, LLaMA-Factory, "
+                    "torchtune, litgpt, NeMo, transformers, TRL, PEFT, DeepSpeed, accelerate, "
+                    "verl, OpenRLHF and NeMo-RL are known",
+                    name);
     TRY(add_file(config, name, trainer));
     return read_object(config, &trainer_config_tables[trainer], tree, name, "", 0);
 }

@@ -46,6 +46,12 @@ const char *const trainer_config_fact_options[FACTS] = {
     [FACT_EPOCHS] = "epochs",
     [FACT_EVAL_SHARE] = "eval_share",
     [FACT_EVALS] = "evals_per_epoch",
+    [FACT_EVAL_WHEN] = "evals_per_epoch",
+    [FACT_EVAL_EVERY] = "evaluate_every",
+    [FACT_EVAL_SET] = "eval_share",
+    [FACT_SAVES] = "save_every",
+    [FACT_SAVE_WHEN] = "save_every",
+    [FACT_SAVE_EVERY] = "save_every",
     [FACT_SEED] = "seed",
     [FACT_OBJECTIVE] = "objective",
     [FACT_LOSS] = "objective",
@@ -73,6 +79,7 @@ static const struct trainer_config_word optimizers[] = {
     { "adamwhf", "adamw" },
     { "adamwapexfused", "adamw" },
     { "fusedadam", "adamw" },
+    { "distributedfusedadam", "adamw" },
     { "cpuadam", "adamw" },
     { "adamwbnb8bit", "adamw-8bit" },
     { "adamw8bit", "adamw-8bit" },
@@ -86,12 +93,25 @@ static const struct trainer_config_word optimizers[] = {
 };
 
 static const struct trainer_config_word precisions[] = {
-    { "bf16", "bf16" },      { "bfloat16", "bf16" }, { "bf16true", "bf16" },
-    { "bf16mixed", "bf16" }, { "fp16", "fp16" },     { "float16", "fp16" },
-    { "half", "fp16" },      { "16true", "fp16" },   { "16mixed", "fp16" },
-    { "fp32", "fp32" },      { "float32", "fp32" },  { "32true", "fp32" },
-    { "32", "fp32" },        { "fp8", "fp8" },       { "auto", NULL },
-    { "no", NULL },          { "false", NULL },      { 0 },
+    { "bf16", "bf16" },
+    { "bfloat16", "bf16" },
+    { "bf16true", "bf16" },
+    { "bf16mixed", "bf16" },
+    { "fp16", "fp16" },
+    { "float16", "fp16" },
+    { "half", "fp16" },
+    { "16", "fp16" },
+    { "16true", "fp16" },
+    { "16mixed", "fp16" },
+    { "fp32", "fp32" },
+    { "float32", "fp32" },
+    { "32true", "fp32" },
+    { "32", "fp32" },
+    { "fp8", "fp8" },
+    { "auto", NULL },
+    { "no", NULL },
+    { "false", NULL },
+    { 0 },
 };
 
 // Lightning's mixed precision keeps fp32 weights; "true" has none.
@@ -101,8 +121,13 @@ static const struct trainer_config_word lightning_weights[] = {
 };
 
 static const struct trainer_config_word adapters[] = {
-    { "lora", "lora" }, { "qlora", "qlora" }, { "full", "full" },
-    { "none", "full" }, { "no", "full" },     { 0 },
+    { "lora", "lora" },
+    { "qlora", "qlora" },
+    { "full", "full" },
+    { "none", "full" },
+    { "no", "full" },
+    { "null", "none" },
+    { 0 },
 };
 
 static const struct trainer_config_word bits[] = {
@@ -168,6 +193,12 @@ static const struct trainer_config_word devices[] = {
     { "nvme", "yes" },
     { "none", NULL },
     { 0 },
+};
+
+// When the Trainer evaluates and saves; "best": whenever an evaluation is better.
+static const struct trainer_config_word moments[] = {
+    { "no", "no" },       { "false", "no" },   { "steps", "steps" },
+    { "epoch", "epoch" }, { "best", "epoch" }, { 0 },
 };
 
 static const struct trainer_config_word peft_types[] = { { "lora", "lora" }, { 0 } };
@@ -250,9 +281,12 @@ static const struct trainer_config_row axolotl[] = {
     READ("val_set_size", FACT_EVAL_SHARE, READ_SHARE),
     READ("evals_per_epoch", FACT_EVALS, READ_NUMBER),
     IF("unsloth_lora_mlp", FACT_STACK, "unsloth"),
-    LOST("max_steps",
-         "limits the steps of the run; the forecast covers --epochs of the whole data"),
-    LOST("eval_steps", "set --evals-per-epoch instead"),
+    READ("max_steps", FACT_STEPS, READ_NUMBER),
+    WORD("eval_strategy", FACT_EVAL_WHEN, moments),
+    WORD("evaluation_strategy", FACT_EVAL_WHEN, moments),
+    READ("eval_steps", FACT_EVAL_EVERY, READ_NUMBER),
+    WORD("save_strategy", FACT_SAVE_WHEN, moments),
+    READ("save_steps", FACT_SAVE_EVERY, READ_NUMBER),
     LOST("peft_use_dora", "DoRA needs more time and memory than LoRA"),
     LOST("unfrozen_parameters", "only a part of the model is trained"),
     LOST("torch_compile", "compiled steps are faster; choose a compiled --stack"),
@@ -269,6 +303,7 @@ static const struct trainer_config_row axolotl[] = {
     LOST("pretraining_dataset", "data is streamed: the size of an epoch is not known"),
     READ("datasets", FACT_DATASET, READ_DATASET),
     LOST("test_datasets", "set --eval-share instead"),
+    { "test_datasets", FACT_EVAL_SET, READ_PRESENT, "yes", NULL },
     IGNORE("max_packed_sequence_len"),
     IGNORE("eval_sample_packing"),
     IGNORE("tf32"),
@@ -293,7 +328,7 @@ static const struct trainer_config_row axolotl[] = {
     IGNORE("xformers_attention"),
     IGNORE("eager_attention"),
     IGNORE("attn_implementation"),
-    IGNORE("saves_per_epoch"),
+    READ("saves_per_epoch", FACT_SAVES, READ_NUMBER),
     IGNORE("strict"),
     IGNORE("cosine_*"),
     IGNORE("mlflow_*"),
@@ -303,13 +338,10 @@ static const struct trainer_config_row axolotl[] = {
 };
 
 static const struct trainer_config_default axolotl_defaults[] = {
-    { FACT_ADAPTER, "full" },
-    { FACT_ACCUMULATION, "1" },
-    { FACT_MICRO, "1" },
-    { FACT_PACKED, "no" },
-    { FACT_EPOCHS, "1" },
-    { FACT_RECOMPUTE, "none" },
-    { 0 },
+    { FACT_ADAPTER, "full" }, { FACT_ACCUMULATION, "1" },
+    { FACT_MICRO, "1" },      { FACT_PACKED, "no" },
+    { FACT_EPOCHS, "1" },     { FACT_RECOMPUTE, "none" },
+    { FACT_EVAL_SHARE, "0" }, { 0 },
 };
 
 // --- what runs on the transformers Trainer -----------------------------------
@@ -344,9 +376,12 @@ static const struct trainer_config_row transformers[] = {
     READ("fsdp_config", FACT_FILE, READ_TEXT),
     IF("use_liger_kernel", FACT_STACK, "hf-liger"),
     READ("seed", FACT_SEED, READ_NUMBER),
-    LOST("max_steps",
-         "limits the steps of the run; the forecast covers --epochs of the whole data"),
-    LOST("eval_steps", "set --evals-per-epoch instead"),
+    READ("max_steps", FACT_STEPS, READ_NUMBER),
+    WORD("eval_strategy", FACT_EVAL_WHEN, moments),
+    WORD("evaluation_strategy", FACT_EVAL_WHEN, moments),
+    READ("eval_steps", FACT_EVAL_EVERY, READ_NUMBER),
+    WORD("save_strategy", FACT_SAVE_WHEN, moments),
+    READ("save_steps", FACT_SAVE_EVERY, READ_NUMBER),
     LOST("use_dora", "DoRA needs more time and memory than LoRA"),
     LOST("padding_free", "rows are joined without padding; --batching has no such value"),
     LOST("torch_compile", "compiled steps are faster; choose a compiled --stack"),
@@ -417,13 +452,18 @@ static const struct trainer_config_default transformers_defaults[] = {
     { FACT_ACCUMULATION, "1" },
     { FACT_EPOCHS, "3" },
     { FACT_OPTIMIZER, "adamw" },
+    { FACT_EVAL_WHEN, "no" },
+    { FACT_SAVE_EVERY, "500" },
     { 0 },
 };
 
+// Where nobody names targets, PEFT adapts what its table has of the family: queries and values of
+// almost all.
 static const struct trainer_config_default trl_defaults[] = {
-    { FACT_ADAPTER, "full" }, { FACT_RANK, "16" },         { FACT_CONTEXT, "1024" },
-    { FACT_PACKED, "no" },    { FACT_MICRO, "8" },         { FACT_ACCUMULATION, "1" },
-    { FACT_EPOCHS, "3" },     { FACT_OPTIMIZER, "adamw" }, { 0 },
+    { FACT_ADAPTER, "full" },   { FACT_RANK, "16" },        { FACT_TARGETS, "q,v" },
+    { FACT_CONTEXT, "1024" },   { FACT_PACKED, "no" },      { FACT_MICRO, "8" },
+    { FACT_ACCUMULATION, "1" }, { FACT_EPOCHS, "3" },       { FACT_OPTIMIZER, "adamw" },
+    { FACT_EVAL_WHEN, "no" },   { FACT_SAVE_EVERY, "500" }, { 0 },
 };
 
 static const struct trainer_config_row llama_factory[] = {
@@ -482,6 +522,8 @@ static const struct trainer_config_default llama_factory_defaults[] = {
     { FACT_ACCUMULATION, "1" },
     { FACT_EPOCHS, "3" },
     { FACT_OPTIMIZER, "adamw" },
+    { FACT_EVAL_WHEN, "no" },
+    { FACT_SAVE_EVERY, "500" },
     { 0 },
 };
 
@@ -548,7 +590,10 @@ static const struct trainer_config_row torchtune[] = {
     READ("seed", FACT_SEED, READ_NUMBER),
     { "compile", FACT_STACK, READ_IF, "torchtune", NULL },
     { "compile", FACT_STACK, READ_IF_NOT, "torchtune-eager", NULL },
-    LOST("max_steps_per_epoch", "limits the steps of an epoch"),
+    READ("run_val_every_n_steps", FACT_EVAL_EVERY, READ_COUNT),
+    READ("save_every_n_steps", FACT_SAVE_EVERY, READ_COUNT),
+    LOST("max_steps_per_epoch", "ends epochs early, unless the data is through before; --steps "
+                                "says how many the run has"),
     LOST("model.use_dora", "DoRA needs more time and memory than LoRA"),
     READ("enable_activation_offloading", FACT_OFFLOAD_ACTIVATIONS, READ_FLAG),
     READ("optimizer_in_bwd", FACT_IN_BACKWARD, READ_FLAG),
@@ -572,13 +617,10 @@ static const struct trainer_config_row torchtune[] = {
 };
 
 static const struct trainer_config_default torchtune_defaults[] = {
-    { FACT_PACKED, "no" },
-    { FACT_ACCUMULATION, "1" },
-    { FACT_EPOCHS, "1" },
-    { FACT_RECOMPUTE, "none" },
-    { FACT_PRECISION, "bf16" },
-    { FACT_STACK, "torchtune-eager" },
-    { 0 },
+    { FACT_PACKED, "no" },      { FACT_ACCUMULATION, "1" },
+    { FACT_EPOCHS, "1" },       { FACT_RECOMPUTE, "none" },
+    { FACT_PRECISION, "bf16" }, { FACT_STACK, "torchtune-eager" },
+    { FACT_EVALS, "0" },        { 0 },
 };
 
 // --- litgpt ------------------------------------------------------------------
@@ -608,9 +650,10 @@ static const struct trainer_config_row litgpt[] = {
     WORD("optimizer.class_path", FACT_OPTIMIZER, optimizers),
     WORD("optimizer", FACT_OPTIMIZER, optimizers),
     READ("seed", FACT_SEED, READ_NUMBER),
-    LOST("train.max_steps",
-         "limits the steps of the run; the forecast covers --epochs of the whole data"),
-    LOST("train.max_tokens", "limits the tokens of the run"),
+    READ("train.save_interval", FACT_SAVE_EVERY, READ_COUNT),
+    LOST("train.max_steps", "ends the run early, unless the data is through before; --steps says "
+                            "how many it has"),
+    LOST("train.max_tokens", "ends the run early; --steps says how many steps it has"),
     IGNORE("train.*"),
     IGNORE("eval*"),
     IGNORE("data*"),
@@ -627,6 +670,110 @@ static const struct trainer_config_default litgpt_defaults[] = {
     { FACT_MICRO, "1" },         { FACT_TARGETS, "q,v" },
     { FACT_EPOCHS, "5" },        { FACT_RECOMPUTE, "none" },
     { FACT_OPTIMIZER, "adamw" }, { 0 },
+};
+
+// --- NeMo and Megatron-Bridge ------------------------------------------------
+
+static const struct trainer_config_word granularities[] = {
+    { "full", "full" },
+    { "selective", "selective" },
+    { "null", "none" },
+    { 0 },
+};
+
+// Whose states are sharded over the ranks.
+static const struct trainer_config_word sharded_optimizers[] = {
+    { "distributedfusedadam", "1" },
+    { "fusedadam", NULL },
+    { "adam", NULL },
+    { "adamw", NULL },
+    { "sgd", NULL },
+    { 0 },
+};
+
+static const struct trainer_config_row nemo[] = {
+    READ("model.restore_from_path", FACT_MODEL, READ_TEXT),
+    READ("trainer.devices", FACT_GPUS_PER_NODE, READ_COUNT),
+    READ("trainer.num_nodes", FACT_NODES, READ_COUNT),
+    WORD("trainer.precision", FACT_PRECISION, precisions),
+    WORD("mixed_precision", FACT_PRECISION, precisions),
+    READ("trainer.max_epochs", FACT_EPOCHS, READ_NUMBER),
+    READ("trainer.max_steps", FACT_STEPS, READ_NUMBER),
+    READ("train.train_iters", FACT_STEPS, READ_NUMBER),
+    READ("train.eval_interval", FACT_EVAL_EVERY, READ_NUMBER),
+    READ("checkpoint.save_interval", FACT_SAVE_EVERY, READ_NUMBER),
+    READ("model.micro_batch_size", FACT_MICRO, READ_COUNT),
+    READ("model.data.train_ds.micro_batch_size", FACT_MICRO, READ_COUNT),
+    READ("train.micro_batch_size", FACT_MICRO, READ_COUNT),
+    READ("model.global_batch_size", FACT_GLOBAL, READ_COUNT),
+    READ("model.data.train_ds.global_batch_size", FACT_GLOBAL, READ_COUNT),
+    READ("train.global_batch_size", FACT_GLOBAL, READ_COUNT),
+    READ("model.tensor_model_parallel_size", FACT_TENSOR, READ_COUNT),
+    READ("model.pipeline_model_parallel_size", FACT_PIPELINE, READ_COUNT),
+    READ("model.context_parallel_size", FACT_SEQUENCE, READ_COUNT),
+    WORD("model.activations_checkpoint_granularity", FACT_RECOMPUTE, granularities),
+    WORD("model.recompute_granularity", FACT_RECOMPUTE, granularities),
+    READ("model.data.train_ds.max_seq_length", FACT_CONTEXT, READ_COUNT),
+    READ("dataset.seq_length", FACT_CONTEXT, READ_COUNT),
+    READ("model.seq_length", FACT_CONTEXT, READ_COUNT),
+    READ("model.data.train_ds.packed_sequence", FACT_PACKED, READ_FLAG),
+    READ("model.data.train_ds.file_names", FACT_DATASET, READ_DATASET),
+    READ("model.data.train_ds.file_path", FACT_DATASET, READ_DATASET),
+    WORD("model.peft.peft_scheme", FACT_ADAPTER, adapters),
+    READ("model.peft.lora_tuning.adapter_dim", FACT_RANK, READ_COUNT),
+    READ("model.peft.lora_tuning.alpha", FACT_ALPHA, READ_NUMBER),
+    READ("model.peft.lora_tuning.adapter_dropout", FACT_DROPOUT, READ_SHARE),
+    READ("model.peft.lora_tuning.target_modules", FACT_TARGETS, READ_LIST),
+    READ("peft.dim", FACT_RANK, READ_COUNT),
+    READ("peft.alpha", FACT_ALPHA, READ_NUMBER),
+    READ("peft.dropout", FACT_DROPOUT, READ_SHARE),
+    READ("peft.target_modules", FACT_TARGETS, READ_LIST),
+    WORD("model.optim.name", FACT_OPTIMIZER, optimizers),
+    WORD("model.optim.name", FACT_ZERO, sharded_optimizers),
+    IF("ddp.use_distributed_optimizer", FACT_ZERO, "1"),
+    IF("model.fsdp", FACT_FSDP_USED, "yes"),
+    IF("dist.use_megatron_fsdp", FACT_FSDP_USED, "yes"),
+    IF("dist.use_torch_fsdp2", FACT_FSDP_USED, "yes"),
+    READ("model.seed", FACT_SEED, READ_NUMBER),
+    READ("rng.seed", FACT_SEED, READ_NUMBER),
+    LOST("trainer.val_check_interval",
+         "set --evaluate-every where it is steps, --evals-per-epoch where it is a share"),
+    LOST("train.eval_iters", "so many batches are evaluated; set --eval-share"),
+    LOST("model.activations_checkpoint_num_layers",
+         "the method block recomputes so many layers; the forecast recomputes all"),
+    LOST("model.recompute_num_layers",
+         "the method block recomputes so many layers; the forecast recomputes all"),
+    LOST("model.expert_model_parallel_size", "set --parallel epN"),
+    LOST("model.virtual_pipeline_model_parallel_size", "interleaved stages wait less"),
+    LOST("model.fp8", "set --precision fp8"),
+    LOST("dataset.packed_sequence_specs*", "set --packing on"),
+    IGNORE("name"),
+    IGNORE("defaults"),
+    IGNORE("hydra*"),
+    IGNORE("exp_manager*"),
+    IGNORE("trainer.*"),
+    IGNORE("model.*"),
+    IGNORE("peft.*"),
+    IGNORE("train.*"),
+    IGNORE("dataset*"),
+    IGNORE("optimizer*"),
+    IGNORE("scheduler*"),
+    IGNORE("checkpoint*"),
+    IGNORE("logger*"),
+    IGNORE("tokenizer*"),
+    IGNORE("rng*"),
+    IGNORE("ddp*"),
+    IGNORE("dist*"),
+    IGNORE("profiling*"),
+    IGNORE("comm_overlap*"),
+    { 0 },
+};
+
+static const struct trainer_config_default nemo_defaults[] = {
+    { FACT_ADAPTER, "full" },
+    { FACT_PACKED, "no" },
+    { FACT_RECOMPUTE, "none" },
+    { 0 },
 };
 
 // --- launchers ---------------------------------------------------------------
@@ -647,7 +794,7 @@ static const struct trainer_config_row accelerate[] = {
     READ("deepspeed_config.deepspeed_config_file", FACT_FILE, READ_TEXT),
     READ("parallelism_config.parallelism_config_tp_size", FACT_TENSOR, READ_COUNT),
     READ("parallelism_config.parallelism_config_cp_size", FACT_SEQUENCE, READ_COUNT),
-    LOST("megatron_lm_config*", "Megatron's settings; set --parallel tpN ppN"),
+    LOST("megatron_lm_config*", "Megatron's settings; set --parallel \"tpN ppN\""),
     LOST("dynamo_config*", "compiled steps are faster; choose a compiled --stack"),
     LOST("fp8_config*", "how fp8 is used"),
     IGNORE("compute_environment"),
@@ -882,6 +1029,15 @@ const struct trainer_config_table trainer_config_tables[TRAINERS] = {
                                 llama_factory_defaults,
                                 "llama-factory",
                                 "ddp" },
+    [TRAINER_NEMO] = { "NeMo",
+                       { "model.tensor_model_parallel_size", "model.restore_from_path",
+                         "model.data.train_ds", "model.peft.peft_scheme", "train.train_iters",
+                         "dist" },
+                       nemo,
+                       NULL,
+                       nemo_defaults,
+                       "nemo",
+                       "ddp" },
     [TRAINER_LITGPT] = { "litgpt",
                          { "checkpoint_dir", "train.micro_batch_size", "train.global_batch_size" },
                          litgpt,

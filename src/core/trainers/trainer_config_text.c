@@ -24,7 +24,8 @@ static void put_understood(const struct trainer_config *config,
     if (item->off)
         out_put(out, "off");
     else if (value)
-        out_put(out, "--%s %s", dashed(config->arena, item->option), value);
+        out_put(out, strchr(value, ' ') ? "--%s \"%s\"" : "--%s %s",
+                dashed(config->arena, item->option), value);
     else
         out_put(out, "%s", item->remark ? item->remark : "no effect");
     if (item->beaten)

@@ -9,7 +9,7 @@ enum trainer_config_fact_name {
     FACT_NONE, // ignored, harmless
     FACT_LOST, // ignored although it matters; the row's word tells how
     FACT_MODEL,
-    FACT_ADAPTER, // full, lora, qlora
+    FACT_ADAPTER, // full, none (full, whatever is said of adapters), lora, qlora
     FACT_QUANTIZATION,
     FACT_NESTED,
     FACT_RANK,
@@ -48,6 +48,12 @@ enum trainer_config_fact_name {
     FACT_EPOCHS,
     FACT_EVAL_SHARE,
     FACT_EVALS,
+    FACT_EVAL_WHEN,  // no, steps, epoch
+    FACT_EVAL_EVERY, // steps; below 1 a share of the run
+    FACT_EVAL_SET,   // there are rows of its own to evaluate on
+    FACT_SAVES,      // per epoch
+    FACT_SAVE_WHEN,
+    FACT_SAVE_EVERY,
     FACT_SEED,
     FACT_OBJECTIVE, // as the trainer spells it
     FACT_LOSS,      // of preference tuning: sigmoid, ipo, simpo
@@ -61,7 +67,7 @@ enum trainer_config_fact_name {
     FACT_SAMPLER,
     FACT_ASYNC, // steps that answers may be behind
     FACT_REWARD,
-    FACT_STEPS,
+    FACT_STEPS,   // of the run, in place of epochs
     FACT_DATASET, // the first one that is named
     FACT_STACK,
     FACT_FILE, // names another configuration
@@ -115,6 +121,7 @@ enum trainer_config_trainer {
     TRAINER_PEFT,
     TRAINER_AXOLOTL,
     TRAINER_LLAMA_FACTORY,
+    TRAINER_NEMO,
     TRAINER_LITGPT,
     TRAINER_ACCELERATE,
     TRAINER_DEEPSPEED,

@@ -30,8 +30,10 @@ enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const ch
     log->context = context;
     log->rank = log->counted_rank = -1;
     log->step = log->total = log->announced = log->epochs = log->steps_per_epoch = NAN;
-    log->former = NAN;
+    log->accumulation = NAN;
+    log->former = log->held = NAN;
     log->bar_total = log->other_total = log->evaluation_loss = log->heading = NAN;
+    log->bar_seconds = log->other_seconds = NAN;
     log->source = pattern ? SOURCE_PATTERN : SOURCE_NONE; // then nothing else counts steps
     return pattern ? trainer_log_read_pattern(&log->pattern, arena, pattern) : OK;
 }
@@ -82,6 +84,8 @@ static void begin(struct trainer_log *log, struct trainer_log_found *found, enum
     log->source = source;
     log->step = found->event.step;
     log->total = found->event.total;
+    log->stride = 0;
+    log->held = NAN;
     log->evaluates = log->ended = false;
     if (log->counted_rank < 0)
         log->counted_rank = log->rank;
@@ -108,9 +112,32 @@ static bool goes_on(const struct trainer_log *log, double step) // false where t
     return step >= log->former && log->step < log->former && step - log->step > log->former / 2;
 }
 
+// Two lines torn into one make a number that no step has: "step 100" and "100" in "step 100100".
+// One that is far beyond any before counts when the next is not below it.
+static bool is_torn(struct trainer_log *log, double step)
+{
+    const double most = 4; // times the largest stride
+    bool far = log->stride > 0 && step - log->step > most * log->stride;
+    if (far && !(step >= log->held)) {
+        log->held = step;
+        return true;
+    }
+    log->stride = fmax(log->stride, step - log->step);
+    log->held = NAN;
+    return false;
+}
+
+// The time stamp before a line, where the line has no better time of its own.
+static void take_stamp(const struct trainer_log *log, struct trainer_log_event *event)
+{
+    if (isnan(event->clock_seconds) && isnan(event->step_seconds) && isnan(event->elapsed_seconds))
+        event->clock_seconds = trainer_log_time(log->line);
+}
+
 // A line or a bar with the number of completed steps.
 static void count(struct trainer_log *log, struct trainer_log_found *found, enum source source)
 {
+    take_stamp(log, &found->event);
     double step = found->event.step, last = log->step;
     bool agrees = fabs(step - last) <= 1;
     if (source < (enum source)log->source ||
@@ -127,6 +154,8 @@ static void count(struct trainer_log *log, struct trainer_log_found *found, enum
         log->ranks_apart = true;
         begin(log, found, source);
     } else if (step > last) {
+        if (is_torn(log, step))
+            return;
         end_evaluation(log, NULL);
         log->step = step;
         log->behind = 0;
@@ -143,21 +172,53 @@ static void see_evaluation(struct trainer_log *log, const struct trainer_log_bar
 {
     log->other_at = bar->at;
     log->other_total = bar->total;
+    log->other_seconds = bar->total == log->bar_total ? bar->elapsed_seconds : NAN;
     if (bar->at < bar->total)
         begin_evaluation(log);
     else
         end_evaluation(log, NULL);
 }
 
+// A bar of as many steps as the training bar that begins in the midst of it is of an evaluation, or
+// of a run that began again; promote() finds out. Its time counts from 0 again. The training bar
+// goes on where it was, with the time that the other took on its own.
+static bool is_another(const struct trainer_log *log, const struct trainer_log_bar *bar)
+{
+    const double rounded = 2; // seconds, of two bars
+    if (log->bar_at == log->bar_total && !(log->bar_total == log->announced))
+        return false; // the next epoch
+    if (isnan(log->other_seconds))
+        return bar->at < log->bar_at && bar->at <= 1 && log->bar_at > 2;
+    return bar->at <= log->bar_at ||
+           bar->elapsed_seconds + rounded < log->bar_seconds + log->other_seconds;
+}
+
 // transformers labels neither its training bar nor its evaluation bars: the first one is taken as
 // training until promote() finds otherwise.
 static bool is_training(const struct trainer_log *log, const struct trainer_log_bar *bar)
 {
-    if (bar->kind == BAR_TRAINING || isnan(log->bar_total) || bar->total == log->bar_total)
+    if (bar->kind == BAR_TRAINING || isnan(log->bar_total))
         return true;
+    if (bar->total == log->bar_total)
+        return isinf(bar->total) || !is_another(log, bar);
+    if (isinf(log->bar_total)) // of an iterator; without a loss it may be of anything
+        return !log->reported;
     bool announced = bar->total == log->announced && log->bar_total != log->announced;
     bool former_is_done = log->bar_at == log->bar_total && !log->reported && !log->ended;
     return announced || former_is_done;
+}
+
+// Lightning's bar counts micro-batches; it shows the number of its version.
+static bool is_lightning(const struct trainer_log_bar *bar)
+{
+    const char *version = strstr(bar->postfix, "v_num=");
+    return version && version < bar->end;
+}
+
+// The steps of so many micro-batches, where it is known how many make one.
+static double steps_of(const struct trainer_log *log, double batches)
+{
+    return log->in_batches && log->accumulation > 1 ? floor(batches / log->accumulation) : batches;
 }
 
 static void count_bar(struct trainer_log *log, const struct trainer_log_bar *bar,
@@ -167,8 +228,9 @@ static void count_bar(struct trainer_log *log, const struct trainer_log_bar *bar
         log->bar_total = bar->total;
         log->bar_at = log->bar_offset = 0;
         log->step = log->source == SOURCE_BAR ? NAN : log->step;
-    } else if (bar->at < log->bar_at && bar->at <= 1 && log->bar_at == bar->total) {
-        log->bar_offset += bar->total; // the next epoch
+    } else if (bar->at < log->bar_at && bar->at <= 1 &&
+               (log->bar_at == bar->total || isinf(bar->total))) {
+        log->bar_offset += log->bar_at; // the next epoch
     } else if (bar->at < log->bar_at && bar->at == 0 && log->bar_at > 2) {
         log->bar_offset = 0;
         log->step = NAN; // restarted
@@ -178,8 +240,10 @@ static void count_bar(struct trainer_log *log, const struct trainer_log_bar *bar
     if (log->bar_at == 0 && bar->at > 1 && log->step == 0)
         log->step = NAN; // resumed: the first number includes all earlier steps
     log->bar_at = bar->at;
-    found->event.step = isnan(bar->step) ? log->bar_offset + bar->at : bar->step;
-    bool is_whole = isnan(bar->step) && !log->bar_offset;
+    log->bar_seconds = bar->elapsed_seconds;
+    log->other_seconds = NAN;
+    found->event.step = isnan(bar->step) ? steps_of(log, log->bar_offset + bar->at) : bar->step;
+    bool is_whole = isnan(bar->step) && !log->bar_offset && !isinf(bar->total) && !bar->keras;
     found->event.total = log->total = is_whole ? bar->total : NAN;
     count(log, found, SOURCE_BAR);
 }
@@ -193,9 +257,19 @@ static void read_words(struct trainer_log_found *found, struct text words)
     trainer_log_pairs(found, line);
 }
 
+static void see_epoch(struct trainer_log *log, const struct trainer_log_bar *bar,
+                      struct trainer_log_found *found)
+{
+    found->event.step = steps_of(log, bar->epoch * bar->total + bar->at);
+    found->event.total = log->total = NAN; // the bar's is an epoch's
+    log->bar_total = bar->total;
+    count(log, found, SOURCE_BAR);
+}
+
 static void see_bar(struct trainer_log *log, const struct trainer_log_bar *bar)
 {
-    if (bar->kind == BAR_OTHER || is_foreign(log))
+    bool opens = isinf(bar->total) && bar->at == 0 && !isinf(log->bar_total);
+    if (bar->kind == BAR_OTHER || is_foreign(log) || opens) // Lightning opens a bar that it leaves
         return;
     if (bar->kind == BAR_EVALUATION || (bar->kind == BAR_BARE && !is_training(log, bar))) {
         see_evaluation(log, bar);
@@ -208,14 +282,15 @@ static void see_bar(struct trainer_log *log, const struct trainer_log_bar *bar)
     found.event.step = NAN;
     found.event.step_seconds = bar->step_seconds;
     found.event.elapsed_seconds = bar->elapsed_seconds;
-    if (bar->kind == BAR_EPOCH) {
-        found.event.step = bar->epoch * bar->total + bar->at;
-        found.event.total = log->total = NAN; // the bar's is an epoch's
-        log->bar_total = bar->total;
-        count(log, &found, SOURCE_BAR);
-    } else {
+    log->in_batches = log->in_batches || (bar->kind == BAR_EPOCH && is_lightning(bar));
+    log->reported =
+        log->reported || (!isnan(found.event.loss) && (bar->keras || isinf(bar->total)));
+    if (bar->keras && !isnan(found.event.evaluation_loss) && !isnan(log->step))
+        end_evaluation(log, &found);
+    if (bar->kind == BAR_EPOCH && !isinf(bar->total))
+        see_epoch(log, bar, &found);
+    else
         count_bar(log, bar, &found);
-    }
 }
 
 static void see_bars(struct trainer_log *log)
@@ -230,17 +305,20 @@ static void see_bars(struct trainer_log *log)
 
 // --- lines -------------------------------------------------------------------
 
-// A loss under a bar taken as an evaluation, while the first bar had none: that bar is the
-// training.
+// A loss under a bar taken as an evaluation, while the first bar had none, or began again: that bar
+// is the training.
 static void promote(struct trainer_log *log)
 {
     bool moves = log->evaluates && log->other_at > 0 && log->other_at < log->other_total;
-    if (!moves || log->reported || log->source != SOURCE_BAR)
+    bool again = !isnan(log->other_seconds);
+    if (!moves || (log->reported && !again) || log->source != SOURCE_BAR)
         return;
     struct trainer_log_found found;
     trainer_log_clear(&found);
     log->bar_total = log->other_total;
     log->bar_at = log->other_at;
+    log->bar_seconds = log->other_seconds;
+    log->other_seconds = NAN;
     log->bar_offset = 0;
     found.event.step = log->other_at;
     found.event.total = log->other_total;
@@ -328,6 +406,22 @@ static void see_step(struct trainer_log *log, struct trainer_log_found *found)
         count(log, found, SOURCE_LINE);
 }
 
+// "step=10, lr=[1e-4]", "Iter(train) [  10/2046]  lr: 1e-4  loss: 0.8": the number after the
+// phrase.
+static void see_counted(struct trainer_log *log, struct trainer_log_found *found, const char *after)
+{
+    double number = NAN, *total = &found->event.total;
+    trainer_log_pairs(found, log->line + log->used);
+    *total = NAN;
+    const char *end = trainer_log_number(after + strspn(after, " "), &number);
+    if (end)
+        trainer_log_total(found, end);
+    found->event.step = steps_of(log, number);
+    *total = steps_of(log, *total);
+    if (!isnan(number))
+        see_values(log, found, false, true);
+}
+
 static bool see_traceback(struct trainer_log *log, const char *line, bool out_of_memory)
 {
     if (!strncmp(line, "Traceback (most recent call last)", 33)) {
@@ -352,7 +446,8 @@ static bool has(const char *line, const char *word)
     return false;
 }
 
-static void see_phrase(struct trainer_log *log, enum trainer_log_phrase_kind phrase)
+static void see_phrase(struct trainer_log *log, enum trainer_log_phrase_kind phrase,
+                       const char *after)
 {
     const char *line = log->line + log->used;
     struct trainer_log_found found;
@@ -385,6 +480,11 @@ static void see_phrase(struct trainer_log *log, enum trainer_log_phrase_kind phr
         break;
     case PHRASE_RESULTS: log->in_block = true; break;
     case PHRASE_STEP: see_step(log, &found); break;
+    case PHRASE_BATCHES:
+    case PHRASE_COUNTED:
+        log->in_batches = log->in_batches || phrase == PHRASE_BATCHES;
+        see_counted(log, &found, after);
+        break;
     case PHRASE_VALUES:
         trainer_log_pairs(&found, line);
         see_values(log, &found, false, false);
@@ -411,7 +511,8 @@ static void see_text(struct trainer_log *log)
     const char *line = log->line + log->used;
     struct trainer_log_found found;
     trainer_log_clear(&found);
-    enum trainer_log_phrase_kind phrase = trainer_log_find_phrase(line);
+    const char *after = line;
+    enum trainer_log_phrase_kind phrase = trainer_log_find_phrase(line, &after);
     bool out_of_memory = phrase == PHRASE_OUT_OF_MEMORY;
     if (see_traceback(log, line, out_of_memory))
         return;
@@ -422,7 +523,7 @@ static void see_text(struct trainer_log *log)
     } else if (is_foreign(log)) {
         see_others_memory(log);
     } else if (phrase) {
-        see_phrase(log, phrase);
+        see_phrase(log, phrase, after);
     } else if (log->pattern && trainer_log_match(log->pattern, &found,
                                                  (struct text){ line, log->size - log->used })) {
         count(log, &found, SOURCE_PATTERN);
@@ -522,7 +623,7 @@ static void add(struct trainer_log *log, char c, double seconds)
 {
     if (eat_escape(log, c))
         return;
-    if (c == '\n' || c == '\r') {
+    if (c == '\n' || c == '\r' || c == '\b') {
         end_line(log);
         if (c == '\n')
             log->rank = -1;

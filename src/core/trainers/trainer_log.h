@@ -98,6 +98,8 @@ struct trainer_log {
     int source;         // of step numbers: a bar, numbered lines, the user's pattern
     int counted_rank;   // the rank whose steps count; -1 without ranks
     double step, total; // the last step reported; NAN before the first
+    double stride;      // the most steps from one number to the next; 0 before the second
+    double held;        // a number far beyond that, until the next one confirms it; NAN
     double former;      // the last step before a number that was less than half of it; NAN
     bool ranks_apart;   // such numbers are of ranks that are behind
     int64_t behind;     // how many came since the last step
@@ -105,10 +107,15 @@ struct trainer_log {
     double
         steps_per_epoch; // as planned, for logs that count neither; NAN: unknown. Set by the caller
     double epochs;       // likewise
+    double
+        accumulation; // micro-batches of a step, for bars that count them; NAN: unknown. Likewise
+    bool in_batches;  // such a bar counts
     double bar_at, bar_total, bar_offset; // the training bar, and the steps of earlier epochs
+    double bar_seconds;                   // that it shows as elapsed; NAN
     double other_at, other_total;         // another bar seen meanwhile
-    double heading;                       // step named above the block of its values; NAN
-    double evaluation_loss;               // the last
+    double other_seconds;   // likewise; NAN: there is none of the training bar's total
+    double heading;         // step named above the block of its values; NAN
+    double evaluation_loss; // the last
     bool evaluates, reported, ended, in_block, in_traceback;
 };
 

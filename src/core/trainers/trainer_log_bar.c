@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress bars as tqdm and rich draw them:
+// Progress bars as tqdm, rich and Keras draw them; tqdm's also without a total:
 //
 //     Epoch 0:  12%|█▏        | 12/100 [00:12<01:23,  1.05it/s, loss=0.5]
 //     Epoch 0/9 ━━━━━━╸━━━━━ 12/100 0:00:12 • 0:01:23 1.05it/s loss: 0.5
+//     12/100 ━━━━━━━━━━━━━━━━━━━━ 1:23 952ms/step - loss: 0.5
+//     12it [00:12,  1.05it/s, loss=0.5]
+//     Epoch 0: |          | 12/? [00:12<00:00,  1.05it/s, v_num=0]
 
 #include "core/trainers/trainer_log_internal.h"
 
@@ -76,6 +79,17 @@ static void name_bar(struct trainer_log_bar *bar, const char *from, const char *
     bar->kind = trainer_log_find_bar_kind(name, &bar->epoch, &bar->step);
 }
 
+// From the bracket on: ", 1.05it/s, loss=0.5]". Bars of bytes and files have no steps.
+static void read_inside(struct trainer_log_bar *bar, const char *open)
+{
+    const char *rate = strchr(open, ',');
+    rate = rate && rate < bar->end ? rate + 1 + strspn(rate + 1, " ") : bar->end;
+    if (!read_rate(rate, &bar->step_seconds))
+        bar->kind = BAR_OTHER;
+    bar->postfix = rate;
+    bar->end++;
+}
+
 static bool read_tqdm(struct trainer_log_bar *bar, const char *from, const char *percent)
 {
     const char *name_end = percent;
@@ -87,12 +101,7 @@ static bool read_tqdm(struct trainer_log_bar *bar, const char *from, const char 
         return false;
     name_bar(bar, from, name_end);
     bar->elapsed_seconds = trainer_log_duration(at + 2);
-    const char *rate = strchr(at, ',');
-    rate = rate && rate < bar->end ? rate + 1 + strspn(rate + 1, " ") : bar->end;
-    if (!read_rate(rate, &bar->step_seconds))
-        bar->kind = BAR_OTHER;
-    bar->postfix = rate;
-    bar->end++;
+    read_inside(bar, at);
     return true;
 }
 
@@ -122,14 +131,69 @@ static bool read_rich(struct trainer_log_bar *bar, const char *from, const char 
     return true;
 }
 
+// Keras counts before the bar, and has the time left, or at the end of an epoch the time used, and
+// the mean of the epoch's steps so far. A mean in whole seconds is too rough to be one.
+static bool read_keras(struct trainer_log_bar *bar, const char *from, const char *line)
+{
+    const char *at = line, *begin = line;
+    while (is_line_drawing(at))
+        at += 3;
+    while (begin > from && strchr(" /0123456789", begin[-1]))
+        begin--;
+    const char *after = at - line >= 9 ? read_counts(bar, begin) : NULL;
+    if (!after || after + strspn(after, " ") != line)
+        return false;
+    name_bar(bar, from, begin);
+    at += strspn(at, " ");
+    at += strcspn(at, " ");
+    const char *unit = trainer_log_number(at + strspn(at, " "), &bar->step_seconds);
+    if (!unit)
+        unit = "";
+    bar->step_seconds *= !strncmp(unit, "ms/step", 7)   ? 1e-3
+                         : !strncmp(unit, "us/step", 7) ? 1e-6
+                                                        : NAN;
+    bar->elapsed_seconds = NAN;
+    bar->keras = true;
+    bar->postfix = at;
+    bar->end = at + strlen(at);
+    return true;
+}
+
+// Before " [": "123it", or "| 123/?".
+static bool read_open(struct trainer_log_bar *bar, const char *from, const char *open)
+{
+    const char *end = open;
+    if (end == from || *--end != ' ' || !(bar->end = strchr(open, ']')))
+        return false;
+    const char *unit = end;
+    while (unit > from && isalpha((unsigned char)unit[-1]))
+        unit--;
+    bool asked = unit == end && end - from > 2 && !strncmp(end - 2, "/?", 2);
+    if (!asked && !is_step_unit(unit, (size_t)(end - unit)))
+        return false;
+    const char *begin = asked ? end - 2 : unit;
+    while (begin > from && isdigit((unsigned char)begin[-1]))
+        begin--;
+    bar->elapsed_seconds = trainer_log_duration(open + 1);
+    if ((begin > from && begin[-1] != ' ') || !read_count(begin, &bar->at) ||
+        isnan(bar->elapsed_seconds))
+        return false;
+    name_bar(bar, from, begin);
+    bar->total = INFINITY;
+    read_inside(bar, open);
+    return true;
+}
+
 bool trainer_log_read_bar(struct trainer_log_bar *bar, const char *from)
 {
-    for (const char *at = from; *(at += strcspn(at, "%\xe2")); at++) {
+    for (const char *at = from; *(at += strcspn(at, "%[\xe2")); at++) {
         *bar = (struct trainer_log_bar){ .epoch = NAN, .step = NAN };
         if (at[0] == '%' && at[1] == '|' && read_tqdm(bar, from, at))
             return true;
+        if (at[0] == '[' && read_open(bar, from, at))
+            return true;
         if (is_line_drawing(at) && (at < from + 3 || !is_line_drawing(at - 3)) &&
-            read_rich(bar, from, at))
+            (read_rich(bar, from, at) || read_keras(bar, from, at)))
             return true;
     }
     return false;

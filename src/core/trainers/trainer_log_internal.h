@@ -16,7 +16,14 @@ struct trainer_log_found {
     int count;         // values found
 };
 
-enum trainer_log_key_rule { KEY_PLAIN, KEY_INVERSE, KEY_WITH_UNIT, KEY_CLOCK, KEY_DURATION };
+enum trainer_log_key_rule {
+    KEY_PLAIN,
+    KEY_INVERSE,
+    KEY_WITH_UNIT,
+    KEY_CLOCK,
+    KEY_DURATION,
+    KEY_OF_TOTAL, // '12/94'
+};
 
 struct trainer_log_key {
     const char *name; // in lower case; ends in '*' if it is a prefix
@@ -40,12 +47,14 @@ enum trainer_log_phrase_kind {
     PHRASE_END,
     PHRASE_BANNER,  // has totals
     PHRASE_VALUES,  // has values, but no step
+    PHRASE_COUNTED, // is followed by the step
+    PHRASE_BATCHES, // is followed by the number of micro-batches
     PHRASE_HEADING, // the step that begins, "Step 2/4"
     PHRASE_RESULTS, // one value per line follows
     PHRASE_STEP,    // its end, then one value per line
     PHRASE_BLOCK,   // Composer: "[batch=12/100]:", then one value per line
 };
-enum trainer_log_phrase_kind trainer_log_find_phrase(const char *line);
+enum trainer_log_phrase_kind trainer_log_find_phrase(const char *line, const char **after);
 int trainer_log_find_base(const char *line); // 1 if its step numbers start at 0
 
 // --- values in a line (trainer_log_values.c) ---------------------------------
@@ -55,13 +64,17 @@ void trainer_log_pairs(struct trainer_log_found *found, const char *line); // "l
 bool trainer_log_dict(struct trainer_log_found *found, const char *line);  // {'loss': 0.5}
 const char *trainer_log_number(const char *at,
                                double *value); // position after it; NULL if there is none
-double trainer_log_duration(const char *at);   // "00:12", "1:02:03"; else NAN
+const char *trainer_log_total(struct trainer_log_found *found,
+                              const char *at); // "/ 500" after a step
+double trainer_log_duration(const char *at);   // "00:12", "1:02:03", "1h 2m 3s"; else NAN
+double trainer_log_time(const char *line); // "2024-06-01T12:00:00.5Z" in it, Unix time; else NAN
 
 // --- progress bars (trainer_log_bar.c) ---------------------------------------
 
 struct trainer_log_bar {
     enum trainer_log_bar_kind kind;
-    double at, total;
+    double at, total;   // INFINITY: it has none
+    bool keras;         // without time since its begin; an evaluation ends with its last bar
     double epoch, step; // in its description; NAN
     double step_seconds, elapsed_seconds;
     struct text name;

@@ -29,6 +29,7 @@ static const struct trainer_log_key keys[] = {
     { "training step", AT(step), 1, 0 },
     { "current_steps", AT(step), 1, 0 }, // LLaMA-Factory
     { "trainer/global_step", AT(step), 1, 0 },
+    { "global_step/max_steps", AT(step), 1, KEY_OF_TOTAL }, // ms-swift
     { "total_steps", AT(total), 1, 0 },
     { "max_steps", AT(total), 1, 0 },
 
@@ -266,10 +267,10 @@ static const struct {
     const char *text;
     enum trainer_log_phrase_kind kind;
 } phrases[] = {
-    { "CUDA out of memory", PHRASE_OUT_OF_MEMORY },
-    { "HIP out of memory", PHRASE_OUT_OF_MEMORY },
-    { "OutOfMemoryError", PHRASE_OUT_OF_MEMORY },
+    { "out of memory. Tried to allocate", PHRASE_OUT_OF_MEMORY }, // CUDA, HIP, XPU, NPU
+    { "OutOfMemoryError:", PHRASE_OUT_OF_MEMORY },                // tips name it without the colon
     { "CUDA error: out of memory", PHRASE_OUT_OF_MEMORY },
+    { "HIP error: out of memory", PHRASE_OUT_OF_MEMORY },
     { "CUBLAS_STATUS_ALLOC_FAILED", PHRASE_OUT_OF_MEMORY },
     { "RESOURCE_EXHAUSTED", PHRASE_OUT_OF_MEMORY },
     { "***** Running Evaluation", PHRASE_EVALUATION_BEGIN },
@@ -302,19 +303,26 @@ static const struct {
     { "Total optimization steps =", PHRASE_BANNER },
     { "Num Epochs =", PHRASE_BANNER },
     { "Total steps =", PHRASE_BANNER },
-    { " memory (MB) | ", PHRASE_VALUES }, // Megatron
-    { "Memory used: ", PHRASE_VALUES },   // litgpt
+    { " memory (MB) | ", PHRASE_VALUES },            // Megatron
+    { "Memory used: ", PHRASE_VALUES },              // litgpt
+    { ":log_dist] [Rank 0] step=", PHRASE_COUNTED }, // DeepSpeed
+    { ", num_updates=", PHRASE_COUNTED },            // fairseq
+    { "Iter(train) [", PHRASE_BATCHES },             // MMEngine, of XTuner
     { "[batch=", PHRASE_BLOCK },
     { "= Step ", PHRASE_HEADING }, // NeMo-RL
     { "Training Results:", PHRASE_RESULTS },
     { "\u2022 Total step time:", PHRASE_STEP },
 };
 
-enum trainer_log_phrase_kind trainer_log_find_phrase(const char *line)
+enum trainer_log_phrase_kind trainer_log_find_phrase(const char *line, const char **after)
 {
-    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
-        if (strstr(line, phrases[i].text))
-            return phrases[i].kind;
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
+        const char *at = strstr(line, phrases[i].text);
+        if (!at)
+            continue;
+        *after = at + strlen(phrases[i].text);
+        return phrases[i].kind;
+    }
     return PHRASE_NONE;
 }
 

@@ -65,15 +65,93 @@ const char *trainer_log_number(const char *at, double *value)
     return isfinite(*value) ? end : NULL;
 }
 
+// "16m 51s", as ms-swift prints it.
+static double spelled_duration(const char *at)
+{
+    static const struct {
+        char letter;
+        double seconds;
+    } parts[] = { { 'd', 86400 }, { 'h', 3600 }, { 'm', 60 }, { 's', 1 } };
+    double sum = NAN, value;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *end = isdigit((unsigned char)*at) ? trainer_log_number(at, &value) : NULL;
+        if (!end || *end != parts[i].letter)
+            continue;
+        sum = (isnan(sum) ? 0 : sum) + value * parts[i].seconds;
+        at = end + 1 + strspn(end + 1, " ");
+    }
+    return sum;
+}
+
 double trainer_log_duration(const char *at)
 {
-    double sum = 0, part;
+    double sum = spelled_duration(at), part;
+    if (!isnan(sum))
+        return sum;
+    sum = 0;
     const char *end;
     while ((end = isdigit((unsigned char)*at) ? trainer_log_number(at, &part) : NULL)) {
         sum = sum * 60 + part;
         if (*end != ':')
             return sum;
         at = end + 1;
+    }
+    return NAN;
+}
+
+// Days since 1970 in the Gregorian calendar, whose years are taken to begin in March.
+static double days_of(int year, int month, int day)
+{
+    int shifted = month < 3 ? year - 1 : year, after_march = (month + 9) % 12;
+    int leap_days = shifted / 4 - shifted / 100 + shifted / 400;
+    return 365.0 * shifted + leap_days + (153 * after_march + 2) / 5 + day - 719469;
+}
+
+// The numbers of a text in the form of a pattern, in which 0 stands for a digit and a blank for
+// itself or a T; false if it has another form.
+static bool read_form(int *numbers, const char *at, const char *pattern)
+{
+    for (size_t i = 0, count = 0; pattern[i]; i++) {
+        bool digit = pattern[i] == '0';
+        if (digit ? !isdigit((unsigned char)at[i])
+                  : at[i] != pattern[i] && !(pattern[i] == ' ' && at[i] == 'T'))
+            return false;
+        if (digit)
+            numbers[count] = numbers[count] * 10 + at[i] - '0';
+        count += !digit;
+    }
+    return true;
+}
+
+// Seconds of "+02:00" and "-0500"; 0 for "Z" and without a zone.
+static double zone_of(const char *at)
+{
+    int zone[2] = { 0 }, joined[1] = { 0 };
+    double sign = *at == '+' ? 1 : *at == '-' ? -1 : 0;
+    if (sign && read_form(zone, at + 1, "00:00"))
+        return sign * (3600.0 * zone[0] + 60.0 * zone[1]);
+    if (sign && read_form(joined, at + 1, "0000"))
+        return sign * (3600.0 * (joined[0] / 100) + 60.0 * (joined[0] % 100));
+    return 0;
+}
+
+// ISO 8601, and what Python's logging prints: a blank for the T, a comma before milliseconds.
+double trainer_log_time(const char *line)
+{
+    static const char form[] = "0000-00-00 00:00:00", slashes[] = "0000/00/00 00:00:00"; // MMEngine
+    for (const char *at = line; *at; at++) {
+        int n[6] = { 0 };
+        if ((at > line && is_word(at[-1])) ||
+            (!read_form(n, at, form) && !read_form(memset(n, 0, sizeof n), at, slashes)) ||
+            n[0] < 1970 || n[1] < 1 || n[1] > 12)
+            continue;
+        const char *end = at + sizeof form - 1;
+        double part = 0, tenth = 0.1;
+        if (*end == '.' || *end == ',')
+            for (end++; isdigit((unsigned char)*end); end++, tenth /= 10)
+                part += tenth * (*end - '0');
+        return 86400 * days_of(n[0], n[1], n[2]) + 3600.0 * n[3] + 60.0 * n[4] + n[5] + part -
+               zone_of(end);
     }
     return NAN;
 }
@@ -145,8 +223,7 @@ static bool is_step(const struct trainer_log_key *key)
            key->offset == offsetof(struct trainer_log_found, micro_step);
 }
 
-// "/ 500" after a step.
-static const char *total_after(struct trainer_log_found *found, const char *at)
+const char *trainer_log_total(struct trainer_log_found *found, const char *at)
 {
     double total;
     const char *number = at + strspn(at, " ");
@@ -176,7 +253,7 @@ void trainer_log_pairs(struct trainer_log_found *found, const char *line)
         if (key)
             put(found, key, value, scale);
         if (key && is_step(key))
-            end = total_after(found, end);
+            end = trainer_log_total(found, end);
         if (!key && !isnan(value) && !strncmp(end, " tok/s", 6))
             found->event.tokens_per_s = value;
         from = at = end > at ? end : at + 1;
@@ -220,10 +297,14 @@ bool trainer_log_dict(struct trainer_log_found *found, const char *line)
         double value;
         bool quoted = *at == '\'' || *at == '"';
         const char *number = trainer_log_number(at + quoted, &value);
+        if (number && key && key->rule == KEY_OF_TOTAL)
+            number = trainer_log_total(found, number);
         if (number && quoted && *number != *at)
             number = NULL;
         if (key && key->rule == KEY_DURATION && quoted)
             put(found, key, trainer_log_duration(at + 1), NAN);
+        else if (key && key->rule == KEY_CLOCK && quoted && !number)
+            put(found, key, trainer_log_time(at), NAN);
         else if (number && key)
             put(found, key, value, NAN);
         if (number)

@@ -363,19 +363,21 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-// Milliseconds of a run.
+// Milliseconds of a run, once the clock has settled.
 static float time_runs(struct cuda *cuda, struct plan *plan, const struct call *call,
-                       const cublasLtMatmulAlgo_t *algorithm, int runs)
+                       const cublasLtMatmulAlgo_t *algorithm, struct trial trial)
 {
     float milliseconds = 0;
     cudaEvent_t *events = cuda->products->events;
-    cuda_check(cuda, cudaEventRecord(events[0], cuda->stream), "tuning");
-    for (int i = 0; i < runs; i++)
+    for (int i = -trial.settle; i < trial.runs; i++) {
+        if (i == 0)
+            cuda_check(cuda, cudaEventRecord(events[0], cuda->stream), "tuning");
         check(cuda, run(cuda, plan, call, algorithm, call->beta), &plan->key);
+    }
     cuda_check(cuda, cudaEventRecord(events[1], cuda->stream), "tuning");
     cuda_check(cuda, cudaEventSynchronize(events[1]), "tuning");
     cuda_check(cuda, cudaEventElapsedTime(&milliseconds, events[0], events[1]), "tuning");
-    return milliseconds / (float)runs;
+    return milliseconds / (float)trial.runs;
 }
 
 static struct call with_tokens(enum kind kind, struct call call, int64_t tokens)
@@ -474,7 +476,7 @@ static struct trial_result try_offer(void *context, struct trial trial)
         result.has_same_bits = bits[0] && !memcmp(bits, first, sizeof bits);
     }
     if (result.has_same_bits && !of->cuda->err)
-        result.milliseconds = time_runs(of->cuda, of->plan, of->call, algorithm, trial.runs);
+        result.milliseconds = time_runs(of->cuda, of->plan, of->call, algorithm, trial);
     result.spent = now_ms() - began;
     return result;
 }
@@ -632,7 +634,7 @@ void cuda_tune(struct device *device, enum tuning tuning)
 
 // --- choices of other processes ----------------------------------------------
 
-enum { TUNER = 4 }; // to be raised when tuning compares algorithms in another way
+enum { TUNER = 5 }; // to be raised when tuning compares algorithms in another way
 
 static_assert(sizeof(struct key) == TUNED_KEY, "a key is stored as it is");
 static_assert(sizeof(cublasLtMatmulAlgo_t) == TUNED_CHOICE, "an algorithm is stored as it is");

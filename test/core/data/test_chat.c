@@ -6,6 +6,7 @@
 #include "test/test.h"
 
 #include <string.h>
+#include <time.h>
 
 static struct chat_settings settings;
 
@@ -109,6 +110,47 @@ TEST(labels_are_the_same_when_loop_passes_are_no_longer_checked)
                text.spans[1].end == 50 && same;
     CHECK(same && !chat.passes_differ);
     chat_release(&chat);
+}
+
+// A conversation of count messages, of which each fourth has loss weight 0.
+static const char *long_row(int count)
+{
+    struct out out = { .arena = &test_arena };
+    out_put(&out, "{\"messages\": [");
+    for (int i = 0; i < count; i++)
+        out_put(&out, "%s{\"role\": \"%s\", \"content\": \"c\", \"weight\": %d}", i ? ", " : "",
+                i % 2 ? "assistant" : "user", i % 4 != 3);
+    out_put(&out, "]}");
+    return out_string(&out);
+}
+
+// Processor seconds in which a conversation of count messages is rendered and labelled.
+static double label_seconds(int count)
+{
+    struct text row = text_of(long_row(count));
+    struct record_schema schema;
+    struct record record;
+    struct chat chat;
+    struct chat_text text;
+    CHECK(!record_detect(&schema, &test_arena, &row, 1, RECORD_AUTO, TEXT("")));
+    CHECK(!record_read(&record, &schema, &test_arena, row));
+    CHECK(!chat_init(&chat, &settings));
+    clock_t start = clock();
+    CHECK(!chat_render(&chat, &text, &record.sequences[0]) && !chat.passes_differ);
+    clock_t end = clock();
+    CHECK(text.span_count == (size_t)count / 4);
+    chat_release(&chat);
+    return (double)(end - start) / CLOCKS_PER_SEC;
+}
+
+TEST(labels_of_a_long_conversation_take_time_in_proportion_to_its_length)
+{
+    settings = (struct chat_settings){ .template = template_of(BARE), .labels = CHAT_ASSISTANT };
+    double answers = label_seconds(10000), more_answers = label_seconds(160000);
+    CHECK(more_answers < 64 * answers);
+    settings.labels = CHAT_ALL;
+    double all = label_seconds(10000), more = label_seconds(160000);
+    CHECK(more < 64 * all);
 }
 
 // Drops the thoughts of all answers but the last, as templates of reasoning models do.

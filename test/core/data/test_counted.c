@@ -52,7 +52,10 @@ static struct out written(struct example *examples)
                                        { "id", NULL, 0, false } };
     struct counted_shape shapes[] = { { 3, "messages", false, columns, 2 },
                                       { 5, "text", true, NULL, 0 } };
-    counted_put_end(&writer, shapes, 2, 123456);
+    struct census census = { .arena = &test_arena };
+    census_add(&census, TEXT("text"), "text", 70);
+    census_add(&census, TEXT("essay"), NULL, 30);
+    counted_put_end(&writer, shapes, 2, &census, 123456);
     return out;
 }
 
@@ -78,6 +81,9 @@ TEST(counted_examples_come_back_as_they_were)
     CHECK(reader.shapes[0].file == 3 && !strcmp(reader.shapes[0].format, "messages"));
     CHECK(reader.shapes[0].columns[0].share == 0.1 + 0.2 && reader.shapes[0].columns[0].is_text);
     CHECK(!reader.shapes[0].columns[1].part && reader.shapes[1].is_plain);
+    CHECK(reader.census.bytes == 100 && reader.census.count == 2);
+    CHECK(census_find(&reader.census, TEXT("essay"))->bytes == 30);
+    CHECK(!strcmp(census_find(&reader.census, TEXT("text"))->part, "text"));
 }
 
 TEST(counted_results_cut_short_are_refused)

@@ -9,10 +9,11 @@
 static struct record_schema schema;
 static struct record record;
 
+// Of a file of two such rows: one alone may be a table.
 static enum err detect(const char *row, enum record_format format, const char *fields)
 {
-    struct text text = text_of(row);
-    return record_detect(&schema, &test_arena, &text, 1, format, text_of(fields));
+    struct text rows[] = { text_of(row), text_of(row) };
+    return record_detect(&schema, &test_arena, rows, 2, format, text_of(fields));
 }
 
 // Detects the format of a row and reads it.
@@ -156,6 +157,8 @@ TEST(a_bad_row_is_refused_with_its_reason)
         { "{\"messages\": 7}", "is a int; it must be a list" },
         { "{\"messages\": []}", "empty list" },
         { "{\"messages\": [{\"content\": \"x\"}]}", "message 1 has no role" },
+        { "{\"messages\": [{\"question\": \"q\", \"answer\": \"a\"}]}",
+          "message 1 has no role, but \"answer\"; if the list holds rows" },
         { "{\"messages\": [{\"role\": \"user\", \"content\": 3}]}",
           "the content of message 1 is a int" },
         { "{\"messages\": [\"x\"]}", "message 1 is a str" },
@@ -294,6 +297,127 @@ TEST(lists_of_strings_are_lines_but_answers_are_alternatives)
     CHECK(read && text_is(read->prompt, "i\nj") && text_is(read->input, "x\ny"));
     CHECK(text_is(read->completion, "a"));
     CHECK(!first_of("{\"text\": [\"one\", 2]}") && strstr(error_text(), "a list of strings"));
+}
+
+TEST(calls_and_results_in_parts_keep_their_names_and_ids)
+{
+    CHECK(reads_as(
+        "{\"messages\": [{\"role\": \"assistant\", \"content\": [{\"type\": \"tool_use\", \"id\": "
+        "\"t1\", \"name\": \"f\", \"input\": {\"a\": 1}}]}, {\"role\": \"user\", \"content\": "
+        "[{\"type\": \"tool_result\", \"tool_use_id\": \"t1\", \"content\": \"r\"}]}]}",
+        RECORD_MESSAGES));
+    CHECK(record.sequences[0].messages.list->count == 2);
+    const struct template_value *calls =
+        template_value_find(message(0, 0).dict, TEXT("tool_calls"));
+    CHECK(calls && calls->list->count == 1 && says(calls->list->items[0], "id", "t1"));
+    const struct template_value *function =
+        template_value_find(calls->list->items[0].dict, TEXT("function"));
+    CHECK(function && says(*function, "name", "f"));
+    CHECK(says(message(0, 1), "role", "tool") && says(message(0, 1), "content", "r"));
+    CHECK(says(message(0, 1), "tool_call_id", "t1"));
+}
+
+TEST(parts_of_unknown_types_are_refused_by_their_type)
+{
+    static const char *const cases[][2] = {
+        { "{\"type\": \"document\", \"source\": {}}", "a part of type \"document\", which" },
+        { "{\"type\": \"tool_result\", \"content\": [{\"type\": \"document\"}]}",
+          "a part of type \"document\", which" },
+        { "{\"key\": 1}", "a part without a type, which" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *row = text_format(
+            &test_arena, "{\"messages\": [{\"role\": \"user\", \"content\": [%s]}]}", cases[i][0]);
+        CHECK(!reads_as(row, RECORD_MESSAGES) && strstr(error_text(), cases[i][1]));
+        CHECK(strstr(error_text(), "the content of message 1") && strstr(error_text(), "as text"));
+    }
+}
+
+TEST(only_object_of_a_file_that_holds_a_table_is_refused_and_a_row_is_not)
+{
+    static const struct {
+        const char *object, *layout; // NULL: it is a row
+    } cases[] = {
+        { "{\"text\": {\"0\": \"a\", \"1\": \"b\"}}", "numbered values" },
+        { "{\"prompt\": {\"7\": \"a\"}, \"completion\": {\"7\": \"b\"}}", "numbered values" },
+        { "{\"0\": {\"text\": \"a\"}, \"1\": {\"text\": \"b\"}}", "numbered rows" },
+        { "{\"columns\": [\"text\"], \"index\": [0], \"data\": [[\"a\"]]}", "split" },
+        { "{\"schema\": {\"fields\": []}, \"data\": [{\"text\": \"a\"}]}", "table" },
+        { "{\"text\": [\"a\", \"b\"]}", "a list of its values" },
+        { "{\"prompt\": [\"a\", \"b\"], \"completion\": [\"c\", \"d\"]}", "a list of its values" },
+        { "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", NULL },
+        { "{\"dialog\": [\"a\", \"b\"], \"act\": [1, 2]}", NULL },
+        { "{\"chosen\": [{\"role\": \"user\", \"content\": \"a\"}], \"rejected\": [{\"role\": "
+          "\"user\", \"content\": \"b\"}]}",
+          NULL },
+        { "{\"text\": [\"a\", \"b\"], \"id\": 1}", NULL },
+        { "{\"text\": [\"a\"]}", NULL },
+        { "{\"schema\": \"CREATE TABLE t\", \"data\": [\"a\", \"b\"]}", NULL },
+        { "{\"prompt\": \"a\", \"completion\": \"b\", \"meta\": {\"0\": \"c\"}}", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text row = text_of(cases[i].object);
+        enum err err = record_detect(&schema, &test_arena, &row, 1, RECORD_AUTO, TEXT(""));
+        CHECK(cases[i].layout ? err && strstr(error_text(), cases[i].layout) : !err);
+        CHECK(!cases[i].layout || strstr(error_text(), "orient=\"records\", lines=True"));
+    }
+    struct text row = text_of(cases[5].object);
+    CHECK(!record_detect(&schema, &test_arena, &row, 1, RECORD_TEXT, TEXT("")));
+}
+
+TEST(rows_without_columns_say_what_the_first_is)
+{
+    static const char *const cases[][2] = {
+        { "[1]", "the first row is a list; each row must be an object" },
+        { "\"a\"", "the first row is a string" },
+        { "{}", "an empty object" },
+        { "{", "is not JSON (column 2: ends too early)" },
+        { "{'text': 'a'}", "(column 2: expected a string)" },
+        { "plain words", "plain text is named .txt" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK(detect(cases[i][0], RECORD_AUTO, "") && strstr(error_text(), cases[i][1]));
+}
+
+TEST(rows_in_a_list_within_the_only_object_are_named_with_the_command_that_takes_them_out)
+{
+    struct text row = TEXT("{\"version\": 1, \"examples\": [{\"text\": \"a\"}]}");
+    CHECK(record_detect(&schema, &test_arena, &row, 1, RECORD_AUTO, TEXT("")) == ERR_INPUT);
+    CHECK(strstr(error_text(), "jq -c '.[\"examples\"][]'"));
+}
+
+TEST(token_ids_are_refused_unless_there_is_text_too)
+{
+    CHECK(detect("{\"input_ids\": [1, 2], \"labels\": [1, 2]}", RECORD_AUTO, ""));
+    CHECK(strstr(error_text(), "the rows are token ids"));
+    CHECK(!detect("{\"input_ids\": [1, 2], \"text\": \"a\"}", RECORD_AUTO, ""));
+}
+
+TEST(messages_in_pythons_own_text_are_refused_by_that_name)
+{
+    CHECK(!reads_as("{\"messages\": \"[{'role': 'user', 'content': 'a'}]\"}", RECORD_MESSAGES));
+    CHECK(strstr(error_text(), "json.dumps"));
+    CHECK(!reads_as("{\"messages\": \"[{]\"}", RECORD_MESSAGES));
+    CHECK(!strstr(error_text(), "json.dumps"));
+}
+
+TEST(both_turns_in_one_object_are_two_messages)
+{
+    static const char *const cases[] = {
+        "{\"user\": \"q\", \"assistant\": \"a\", \"source\": \"s\"}",
+        "{\"human\": \"q\", \"assistant\": \"a\"}",
+        "{\"system\": null, \"input\": \"q\", \"output\": \"a\"}",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(reads_as(text_format(&test_arena, "{\"conversation\": [%s, %s]}", cases[i], cases[i]),
+                       RECORD_MESSAGES));
+        CHECK(record.sequences[0].messages.list->count == 4);
+        CHECK(says(message(0, 0), "role", "user") && says(message(0, 0), "content", "q"));
+        CHECK(says(message(0, 1), "role", "assistant") && says(message(0, 3), "content", "a"));
+    }
+    CHECK(reads_as("{\"conversation\": [{\"system\": \"s\", \"input\": \"q\", \"output\": \"a\"}]}",
+                   RECORD_MESSAGES));
+    CHECK(says(message(0, 0), "role", "system") && says(message(0, 2), "content", "a"));
 }
 
 TEST(numbers_and_booleans_are_answers)

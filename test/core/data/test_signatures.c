@@ -203,6 +203,18 @@ static const struct {
       "'c'}], 'rejected_messages': [{'role': 'user', 'content': 'q'}, {'role': 'assistant', "
       "'content': 'r'}]}",
       RECORD_PREFERENCE, "[user]q[assistant]c | [user]q[assistant]r" },
+    { "OpenAI preference files",
+      "{'input': {'messages': [{'role': 'user', 'content': 'q'}], 'tools': [{'name': 'f'}], "
+      "'parallel_tool_calls': true}, 'preferred_output': [{'role': 'assistant', 'content': 'a'}], "
+      "'non_preferred_output': [{'role': 'assistant', 'content': 'b'}]}",
+      RECORD_PREFERENCE,
+      "[system]# Tools\n\n<tools>\n{\"name\": \"f\"}\n</tools>[user]q[assistant]a | "
+      "[system]# Tools\n\n<tools>\n{\"name\": \"f\"}\n</tools>[user]q[assistant]b" },
+    { "OpenAI preference files without tools",
+      "{'input': {'messages': [{'role': 'user', 'content': 'q'}]}, 'preferred_output': [{'role': "
+      "'assistant', 'content': 'a'}], 'non_preferred_output': [{'role': 'assistant', 'content': "
+      "'b'}]}",
+      RECORD_PREFERENCE, "[user]q[assistant]a | [user]q[assistant]b" },
     { "lvwerra/stack-exchange-paired", "{'question': 'q', 'response_j': 'c', 'response_k': 'r'}",
       RECORD_PREFERENCE, "[user]q[assistant]c | [user]q[assistant]r" },
     { "trl-internal-testing/zen", "{'prompt': 'p', 'chosen': 'c', 'rejected': 'r'}",

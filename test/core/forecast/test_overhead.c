@@ -191,6 +191,29 @@ TEST(overhead_of_every_kind_only_lengthens_a_run)
     CHECK(wall(&changed, 360000) > wall(&plain, 360000));
 }
 
+TEST(overhead_of_evaluations_and_saves_by_steps_is_as_many_as_the_run_holds)
+{
+    struct knowledge k = knowledge_open();
+    struct overheads o = assumed(&k);
+    struct overhead_times times;
+    o.save_bytes = 1e9;
+    o.eval_cost = 0.5;
+    o.eval_share = assumption_given(o.eval_share, 0.1);
+    o.evaluate_every = 100;
+    o.save_every = 300;
+    overhead_pace(&o, 2, 1250);
+    CHECK(o.evals_per_epoch.value.mid == 6); // 12 in 2 epochs
+    struct overhead_draw middle = overhead_middle(&o);
+    overhead_run(&times, &o, &middle, 3600, 1e6);
+    CHECK(times.saves == 5);
+    CHECK_NEAR(times.seconds[OVERHEAD_EVALUATION] - middle.first_evaluation_seconds,
+               12 * 1800 * 0.1 * 0.5, 1e-9);
+    o.evaluate_every = o.save_every = 0; // at the end
+    overhead_pace(&o, 2, 1250);
+    overhead_run(&times, &o, &middle, 3600, 1e6);
+    CHECK(times.saves == 1 && o.evals_per_epoch.value.mid == 0.5);
+}
+
 TEST(overhead_stalls_only_when_storage_is_slower_than_training)
 {
     struct knowledge k = knowledge_open();

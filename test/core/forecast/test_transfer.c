@@ -82,6 +82,29 @@ TEST(transfer_to_the_same_configuration_gives_the_pilots_own_rate)
     }
 }
 
+// The engine recomputes by layer as much as the card needs: a pilot of that is of the same run.
+TEST(transfer_of_an_engine_that_fills_the_card_gives_the_pilots_own_rate)
+{
+    static const char fills[] =
+        "{\"model\":\"qwen2.5-32b\",\"tokens\":\"10M\",\"gpu\":\"h200\",\"gpus\":1,"
+        "\"stack\":\"native\",\"method\":\"qlora\",\"context\":65536,\"micro_batch\":\"1\","
+        "\"batching\":\"packed\",\"search\":false}";
+    const struct plan *before = planning_make(fills);
+    CHECK(before->estimate.memory.filled.lighter > 0);
+    double rate = 0.9 * before->forecast.tokens_per_s.mid;
+    struct pilot *pilot = pilot_of(before, rate, 0.004);
+    pilot->configuration.recipe.checkpointing = before->estimate.memory.filled.level;
+    pilot->configuration.lighter_share =
+        (double)before->estimate.memory.filled.lighter / (double)before->model->layers;
+    CHECK_NEAR(plan_with(fills, pilot)->forecast.tokens_per_s.mid, rate, 0.001);
+    struct plan_request like = { 0 };
+    plan_request_like(&like, pilot, &test_arena);
+    CHECK(like.recipe.checkpointing == RECIPE_AUTO);
+    pilot->configuration.lighter_share = 0; // all layers alike, which somebody asked for
+    plan_request_like(&like, pilot, &test_arena);
+    CHECK(like.recipe.checkpointing == before->estimate.memory.filled.level);
+}
+
 // Without a pilot a slow host is in the range; the pilot met its host.
 TEST(transfer_leaves_no_slow_tail)
 {
@@ -272,6 +295,45 @@ TEST(plan_takes_the_evaluations_and_saves_that_a_pilot_measured)
     after = plan_with(eight_gpus, pilot); // another machine evaluates and saves otherwise
     CHECK(!(after->overheads.evaluation_seconds.value.mid > 0));
     CHECK(!(after->overheads.save_seconds.value.mid > 0));
+}
+
+TEST(plan_adds_the_stalls_that_recurred_in_a_pilot)
+{
+    struct pilot *pilot = pilot_of(planning_make(one_gpu), 8000, 0.004);
+    const struct plan *without = plan_with(one_gpu, pilot);
+    pilot->stalls.recurring_share = 0.2, pilot->stalls.recurring_error = 0.02;
+    const struct plan *with = plan_with(one_gpu, pilot);
+    const double *seconds = with->forecast.middle.seconds;
+    CHECK_NEAR(seconds[OVERHEAD_TRAINING], without->forecast.middle.seconds[OVERHEAD_TRAINING],
+               1e-9);
+    CHECK_NEAR(seconds[OVERHEAD_RECURRING], 0.2 * seconds[OVERHEAD_TRAINING], 1e-9);
+    CHECK(with->forecast.wall_hours.mid > 1.1 * without->forecast.wall_hours.mid);
+    // Fewer seen are less certain; one may be the only one.
+    double width = relative_width(&with->overheads.stall_share.value);
+    pilot->stalls.recurring_error = 0.1;
+    with = plan_with(one_gpu, pilot);
+    CHECK(relative_width(&with->overheads.stall_share.value) > 4 * width);
+    pilot->stalls.recurring_error = 0.2;
+    with = plan_with(one_gpu, pilot);
+    CHECK(with->overheads.stall_share.value.low == 0);
+    CHECK_NEAR(with->overheads.stall_share.value.mid, 0.1, 1e-9);
+    CHECK(with->overheads.stall_share.value.high > 0.4);
+}
+
+// The pilot's part of the speed is without its stalls, the stack's part has those of its runs.
+TEST(plan_of_another_method_takes_a_pilots_stalls_by_the_pilots_weight)
+{
+    struct pilot *pilot = pilot_of(planning_make(one_gpu), 8000, 0.004);
+    const char *other = JOB("\"context\":2048,\"gpus\":1,\"precision\":\"fp16\"");
+    const struct plan *without = plan_with(other, pilot);
+    double weight = without->transferred.weight;
+    pilot->stalls.recurring_share = 0.2, pilot->stalls.recurring_error = 0.02;
+    const struct plan *with = plan_with(other, pilot);
+    const struct range *share = &with->overheads.stall_share.value;
+    CHECK(weight > 0 && weight < 1);
+    CHECK_NEAR(share->mid, 0.2 * weight, 1e-9);
+    CHECK(share->low == 0 && share->high > 0.2);
+    CHECK(with->forecast.wall_hours.mid > without->forecast.wall_hours.mid);
 }
 
 TEST(plan_does_not_take_the_loading_of_kernels_for_the_time_of_an_evaluation)
@@ -504,8 +566,8 @@ TEST(transfer_shows_as_measured_assumptions_and_in_words)
     plan_text(after, &test_arena, &out);
     const char *text = out_string(&out);
     CHECK(strstr(text, "8,939 tokens/s measured on 1 × h200-sxm"));
-    CHECK(strstr(plan_pilot_words(after, &test_arena), "%: other number of GPUs"));
-    CHECK(!strstr(text, "a pilot of five minutes"));
+    CHECK(strstr(plan_pilot_words(after, &test_arena), "causes: other number of GPUs"));
+    CHECK(!strstr(text, "a five-minute pilot"));
     out.size = 0;
     plan_write(after, &test_arena, &out);
     struct json tree;

@@ -41,6 +41,38 @@ TEST(workload_fills_padded_batches_as_simulated_data_sets_do)
     CHECK_NEAR(1 / workload_longest(rule.length_spread.high, 8), 0.31, 0.01);
 }
 
+TEST(workload_of_rows_that_fill_the_context_on_average_is_that_of_full_rows)
+{
+    for (double rows = 1; rows <= 16; rows *= 4) {
+        struct workload_rule known = rule_of(1e8, BATCHING_LONGEST), full = known;
+        known.mean_length = known.context;
+        full.full_rows = true;
+        struct workload a, b;
+        workload_make(&a, &known, rows, 8, 64);
+        workload_make(&b, &full, rows, 8, 64);
+        CHECK(a.processed_tokens == b.processed_tokens && a.steps == b.steps);
+        CHECK(a.batch.width == b.batch.width && a.batch.squares == b.batch.squares);
+        CHECK(a.batch.spread == 0 && a.batch.varies == 0 && !a.batch.padded && !a.varied_widths);
+        CHECK(a.distinct_widths == b.distinct_widths);
+    }
+}
+
+TEST(workload_rows_spread_no_further_than_the_context)
+{
+    struct workload_rule rule = workload_rule();
+    struct range before = rule.length_spread;
+    for (rule.mean_length = 8; rule.mean_length <= rule.context; rule.mean_length += 8) {
+        struct range spread = workload_spread(&rule);
+        CHECK(spread.mid <= before.mid && spread.low <= spread.mid && spread.mid <= spread.high);
+        double longest = exp(spread.high * STATS_P90 - spread.high * spread.high / 2);
+        CHECK(rule.mean_length * longest <= rule.context * (1 + 1e-9));
+        before = spread;
+    }
+    CHECK(before.high == 0); // a mean of the whole context
+    rule.mean_length = 400;
+    CHECK(workload_spread(&rule).mid == rule.length_spread.mid); // far from it as usual
+}
+
 TEST(workload_of_single_rows_has_no_padding)
 {
     for (int batching = BATCHING_LONGEST; batching <= BATCHING_GROUPED; batching++) {
@@ -139,6 +171,20 @@ TEST(workload_steps_follow_from_rows_and_global_batch)
     CHECK(workload.global_batch == 64);
     CHECK(workload.steps == 20);
     CHECK(workload.mean_length == 100);
+}
+
+TEST(workload_of_a_number_of_steps_has_the_epochs_that_these_make)
+{
+    struct workload_rule rule = rule_of(64e3, BATCHING_LONGEST);
+    rule.examples = 640;
+    rule.epochs = 3;
+    struct workload of_epochs, of_steps;
+    workload_make(&of_epochs, &rule, 4, 2, 64);
+    rule.steps = 4;
+    workload_make(&of_steps, &rule, 4, 2, 64);
+    CHECK(of_steps.steps == 4 && of_steps.global_batch == 64);
+    CHECK_NEAR(of_steps.epochs, 0.4, 1e-12);
+    CHECK_NEAR(of_steps.processed_tokens, of_epochs.processed_tokens * 4 / 30, 1e-12);
 }
 
 TEST(workload_keeps_a_micro_batch_above_the_global_one_whole)

@@ -262,6 +262,28 @@ TEST(hosting_of_a_card_without_a_known_node_has_the_links_of_the_plan)
     CHECK(checked > 20);
 }
 
+TEST(hosting_of_instances_in_a_rack_has_its_link_between_them)
+{
+    static const struct {
+        const char *gpu;
+        int64_t gpus, linked;
+    } cases[] = {
+        { "gb200", 4, 72 }, { "gb200", 2, 2 }, { "h100-sxm", 8, 8 }, { "h100-sxm", 4, 4 }
+    };
+    const struct catalog *catalog = &planning_data()->catalog;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct offers_row row = { .offer = { .provider = "somebody",
+                                             .instance = "an instance",
+                                             .gpu = cases[i].gpu,
+                                             .gpus = cases[i].gpus } };
+        const struct gpu *gpu;
+        bool networked;
+        CHECK(!catalog_gpu(&gpu, catalog, cases[i].gpu));
+        struct node node = hosting_node(catalog, gpu, &row, &networked);
+        CHECK(node.gpus == cases[i].gpus && node.link_domain_gpus == cases[i].linked);
+    }
+}
+
 TEST(hosting_bills_two_nodes_for_twelve_gpus)
 {
     struct asked *a = ask(usual);
@@ -332,7 +354,7 @@ TEST(hosting_reports_the_assumptions_that_it_computes_with)
     CHECK(row->move.dataset_bytes == assumed(h, "size of the data"));
     CHECK(row->move.in_usd_per_gb == assumed(h, "traffic between regions of a cloud"));
     CHECK(row->group->node.network_bytes_per_s_per_gpu * 4 ==
-          assumed(h, "network of a part of a node"));
+          assumed(h, "network of an instance that is part of a node"));
 }
 
 TEST(hosting_leaves_out_hosts_with_too_little_memory)
@@ -393,7 +415,7 @@ TEST(hosting_says_when_on_demand_is_cheaper_than_spot_in_expectation)
     const struct hosting *h = answer(a);
     const struct hosting_row *spot = row_of(h, "flaky", NULL, OFFERS_SPOT);
     CHECK(spot->expected_usd > spot->on_demand_usd);
-    CHECK(advises(h, "On demand is cheaper in expectation"));
+    CHECK(advises(h, "on demand is cheaper on average"));
 }
 
 TEST(hosting_commitments_cost_their_share_of_the_month)

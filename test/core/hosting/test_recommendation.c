@@ -306,6 +306,21 @@ TEST(hosting_fastest_in_budget_needs_a_budget) // L12
     CHECK(answer(a)->fastest_in_budget && a->hosting.fastest_in_budget->cost_usd.mid <= 20);
 }
 
+// The same machines at two prices: one run on eight takes as long on either. A third, cheapest of
+// all, has a price without a date, and is not picked.
+TEST(hosting_fastest_in_budget_is_the_cheaper_of_equally_fast_offers)
+{
+    struct asked *a = ask(job_70b);
+    a->offers.count = 0;
+    a->request.budget = 1e6;
+    add_own(a, "provider,region,gpu,gpus,on_demand_usd_per_hour,network_bytes_per_s_per_gpu,as_of\n"
+               "dear,us-east-1,h100-sxm,8,40,50 GB/s,2026-11-01\n"
+               "cheap,us-east-1,h100-sxm,8,20,50 GB/s,2026-11-01\n"
+               "old,us-east-1,h100-sxm,8,10,50 GB/s,2020-11-01\n");
+    const struct hosting_row *fast = answer(a)->fastest_in_budget;
+    CHECK(fast && fast->instances > 1 && !strcmp(fast->provider, "cheap"));
+}
+
 TEST(hosting_says_nothing_of_packing_that_changes_nothing) // L13
 {
     struct asked *a = ask(job_lora);

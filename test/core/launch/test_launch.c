@@ -294,6 +294,16 @@ TEST(launch_options_of_a_launcher_that_were_given_stay)
     CHECK(strstr(file_of(a, usual_words), "torchrun --standalone --nproc-per-node 8 train.py"));
 }
 
+TEST(launch_of_a_number_of_steps_stops_the_engine_there)
+{
+    struct asking *a = asking(LAUNCH_SCRIPT);
+    a->request.data = "rows.jsonl";
+    CHECK(strstr(file_of(a, NULL), "--epochs 3 --context"));
+    a->plan.epochs = 0.65;
+    a->plan.max_steps = 100;
+    CHECK(strstr(file_of(a, NULL), "--epochs 1 --max-steps 100 --context"));
+}
+
 TEST(launch_runs_the_trainer_of_the_configuration_else_the_engine)
 {
     struct asking *a = asking(LAUNCH_SLURM);
@@ -406,11 +416,15 @@ static const struct documented k8s_fields[] = {
     { "spec.completions", JSON_NUMBER },
     { "spec.parallelism", JSON_NUMBER },
     { "spec.backoffLimit", JSON_NUMBER },
-    { "spec.activeDeadlineSeconds", JSON_NUMBER },
     { "spec.podFailurePolicy", JSON_OBJECT },
     { "spec.podFailurePolicy.rules", JSON_ARRAY },
     { "spec.podFailurePolicy.rules[]", JSON_OBJECT },
     { "spec.podFailurePolicy.rules[].action", JSON_STRING },
+    { "spec.podFailurePolicy.rules[].onExitCodes", JSON_OBJECT },
+    { "spec.podFailurePolicy.rules[].onExitCodes.containerName", JSON_STRING },
+    { "spec.podFailurePolicy.rules[].onExitCodes.operator", JSON_STRING },
+    { "spec.podFailurePolicy.rules[].onExitCodes.values", JSON_ARRAY },
+    { "spec.podFailurePolicy.rules[].onExitCodes.values[]", JSON_NUMBER },
     { "spec.podFailurePolicy.rules[].onPodConditions", JSON_ARRAY },
     { "spec.podFailurePolicy.rules[].onPodConditions[]", JSON_OBJECT },
     { "spec.podFailurePolicy.rules[].onPodConditions[].type", JSON_STRING },

@@ -144,7 +144,7 @@ TEST(pilot_text_says_what_was_measured_and_leaves_out_what_was_not)
     pilot_text(&pilot, &test_arena, &out);
     const char *text = out_string(&out);
     CHECK(strstr(text, "9,120 tokens/s sustained") && strstr(text, "± 0.4 %"));
-    CHECK(strstr(text, "120 measured after 3 of warm-up") && strstr(text, "not at all"));
+    CHECK(strstr(text, "120 measured after 3 warm-up steps") && strstr(text, "stalls       none"));
     CHECK(!strstr(text, "nan") && !strstr(text, " W") && !strstr(text, "NOT STEADY"));
     pilot_clear(&pilot);
     out.size = 0;

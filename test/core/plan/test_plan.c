@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/rng.h"
+#include "core/plan/plan_internal.h"
 #include "test/core/planning.h"
 
 static const char usual[] = "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"epochs\":3,"
@@ -293,11 +294,6 @@ TEST(plan_document_has_percentiles_that_rise_through_the_range)
 
 // --- one answer everywhere ---------------------------------------------------
 
-static const char *request_of(const char *model, const char *members)
-{
-    return text_format(&test_arena, "{\"model\":\"%s\",\"tokens\":1e7,%s}", model, members);
-}
-
 static struct fit fit_like(const struct plan *plan)
 {
     struct plan_request *request = ARENA_NEW(&test_arena, struct plan_request, 1);
@@ -323,14 +319,14 @@ TEST(plan_memory_and_search_give_one_configuration_the_same_numbers)
     static const char *const batchings[] = { "auto", "longest", "packed" };
     struct rng rng = rng_seeded(7);
     for (int i = 0; i < 36; i++) {
-        const char *json =
-            request_of(models[rng_below(&rng, 4)],
-                       text_format(&test_arena,
-                                   "\"stack\":\"%s\",\"method\":\"%s\",\"gpu\":\"%s\",\"gpus\":%d,"
-                                   "\"batching\":\"%s\",\"context\":%d,\"search\":false",
-                                   stacks[rng_below(&rng, 5)], methods[rng_below(&rng, 3)],
-                                   gpus[rng_below(&rng, 4)], 1 << rng_below(&rng, 5),
-                                   batchings[rng_below(&rng, 3)], 512 << rng_below(&rng, 7)));
+        const char *json = planning_request(
+            models[rng_below(&rng, 4)],
+            text_format(&test_arena,
+                        "\"stack\":\"%s\",\"method\":\"%s\",\"gpu\":\"%s\",\"gpus\":%d,"
+                        "\"batching\":\"%s\",\"context\":%d,\"search\":false",
+                        stacks[rng_below(&rng, 5)], methods[rng_below(&rng, 3)],
+                        gpus[rng_below(&rng, 4)], 1 << rng_below(&rng, 5),
+                        batchings[rng_below(&rng, 3)], 512 << rng_below(&rng, 7)));
         const struct plan *plan = planning_make(json);
         struct fit fit = fit_like(plan);
         test_check(fit.memory.total_bytes == plan->estimate.memory.total_bytes &&
@@ -341,12 +337,49 @@ TEST(plan_memory_and_search_give_one_configuration_the_same_numbers)
     }
 }
 
+TEST(plan_of_our_engine_is_timed_with_what_its_layers_recompute)
+{
+    const char *given = "\"stack\":\"native\",\"method\":\"qlora\",\"gpu\":\"h200\",\"gpus\":1,"
+                        "\"context\":16384,\"micro_batch\":\"1\",\"search\":false";
+    const struct plan *plan = planning_make(planning_request("qwen2.5-32b", given));
+    const struct plan *levels[2];
+    int level = plan->estimate.memory.filled.level;
+    double share = (double)plan->estimate.memory.filled.lighter / (double)plan->model->layers;
+    CHECK(level > RECIPE_KEEP_ALL && share > 0 && share < 1);
+    for (int i = 0; i < 2; i++)
+        levels[i] = planning_make(
+            planning_request("qwen2.5-32b", text_format(&test_arena, "%s,\"checkpointing\":\"%s\"",
+                                                        given, recipe_checkpointings[level - i])));
+    CHECK_NEAR(plan->chosen.seconds_per_step,
+               (1 - share) * levels[0]->chosen.seconds_per_step +
+                   share * levels[1]->chosen.seconds_per_step,
+               1e-3);
+    CHECK(levels[0]->chosen.seconds_per_step > 1.05 * levels[1]->chosen.seconds_per_step);
+    struct out out = { .arena = &test_arena, .columns = 200 };
+    plan_text(plan, &test_arena, &out); // settings that give these hours again
+    CHECK(strstr(out_string(&out), "--checkpointing auto"));
+}
+
+TEST(plan_says_whether_our_engine_keeps_more_or_less_than_planned)
+{
+    const struct plan *plan = planning_make(planning_request(
+        "llama-3.1-8b", "\"stack\":\"native\",\"gpu\":\"h200\",\"gpus\":1,\"search\":false"));
+    struct memory memory = plan->estimate.memory;
+    memory.filled.level = RECIPE_GATE;
+    memory.filled.lighter = 3;
+    CHECK(strstr(plan_filled_words(&memory, RECIPE_GATE, plan->model, &test_arena),
+                 "recompute less"));
+    CHECK(strstr(plan_filled_words(&memory, RECIPE_SELECTIVE, plan->model, &test_arena),
+                 "recomputes more"));
+}
+
 TEST(plan_and_memory_have_the_same_defaults)
 {
     struct plan_request request;
     struct fit fit;
-    const char *json = request_of("llama-3.1-70b", "\"method\":\"full\",\"gpu\":\"a100-sxm-80gb\","
-                                                   "\"gpus\":8");
+    const char *json =
+        planning_request("llama-3.1-70b", "\"method\":\"full\",\"gpu\":\"a100-sxm-80gb\","
+                                          "\"gpus\":8");
     CHECK(!plan_request_read(&request, &test_arena, text_of(json), "t"));
     CHECK(!fit_make(&fit, &test_arena, planning_data(), &request));
     const struct plan *plan = planning_make(json);
@@ -357,8 +390,8 @@ TEST(plan_and_memory_have_the_same_defaults)
 
 TEST(plan_reports_the_numbers_that_it_computes_with)
 {
-    const struct plan *plan =
-        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"t4\",\"gpus\":2,\"method\":\"qlora\""));
+    const struct plan *plan = planning_make(
+        planning_request("llama-3.1-8b", "\"gpu\":\"t4\",\"gpus\":2,\"method\":\"qlora\""));
     struct links links =
         network_links(plan->chosen.gpu, plan->chosen.node.gpus > 0 ? &plan->chosen.node : NULL);
     const struct {
@@ -383,324 +416,18 @@ TEST(plan_reports_the_numbers_that_it_computes_with)
     }
 }
 
-// --- choosing ----------------------------------------------------------------
-
-TEST(plan_that_fits_nowhere_is_of_the_closest_configuration)
+TEST(plan_of_a_rack_counts_its_trays_as_machines_and_keeps_its_link)
 {
-    const struct plan *plan =
-        planning_make(request_of("llama-3.1-405b", "\"method\":\"full\",\"context\":8192,"
-                                                   "\"micro_batch\":\"64\""));
-    CHECK(!plan->fits);
-    CHECK(plan->chosen.gpus == 64 && plan->chosen.gpu->memory_bytes > 250e9);
-    CHECK(plan->advice.count && strstr(plan->advice.items[0].text, "short"));
-    CHECK(strstr(plan->advice.items[0].text, " fits ("));
-    plan = planning_make(request_of("llama-3.1-405b", "\"method\":\"full\",\"gpu\":\"t4\""));
-    CHECK(!plan->fits && plan->chosen.gpus == 64);
-}
-
-TEST(plan_for_a_gpu_without_bf16_is_in_fp16_and_never_advises_bf16)
-{
-    const struct plan *plan =
-        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"t4\",\"method\":\"qlora\""));
-    CHECK(plan->chosen.recipe.precision == RECIPE_FP16);
-    for (size_t i = 0; i < plan->advice.count; i++)
-        CHECK(!strstr(plan->advice.items[i].text, "--adapter-dtype bf16") &&
-              !strstr(plan->advice.items[i].text, "--precision bf16"));
-    plan = planning_make(request_of("llama-3.1-8b", "\"gpu\":\"a100\",\"precision\":\"fp8\""));
-    CHECK(plan->chosen.recipe.precision == RECIPE_BF16);
-}
-
-TEST(plan_of_long_rows_is_spread_by_context_parallelism)
-{
-    const struct plan *plan = planning_make(
-        request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8,\"context\":131072,"
-                                   "\"stack\":\"hf\",\"method\":\"full\",\"search\":false"));
-    CHECK(plan->fits && plan->chosen.layout.context == 8);
-    // A million tokens need more than the GPUs of one node.
-    plan = planning_make(request_of("llama-3.1-8b",
-                                    "\"gpu\":\"h200\",\"gpus\":32,\"context\":1048576,"
-                                    "\"stack\":\"hf\",\"method\":\"full\",\"search\":false"));
-    CHECK(plan->fits && plan->chosen.layout.context >= 16);
-}
-
-TEST(plan_of_very_long_rows_takes_fewer_of_them_a_step)
-{
-    static const struct {
-        const char *members;
-        double global_batch;
-    } cases[] = {
-        { "\"context\":65536", 64 },
-        { "\"context\":131072", 32 },
-        { "\"context\":1048576", 4 },
-        { "\"context\":131072,\"packing\":\"off\",\"examples\":10000", 64 }, // of 1,000 tokens
-        { "\"context\":131072,\"global_batch\":64", 64 },                    // as asked for
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct plan *plan =
-            planning_make(request_of("llama-3.1-8b", text_format(&test_arena,
-                                                                 "%s,\"search\":false,\"gpus\":32,"
-                                                                 "\"gpu\":\"h200\"",
-                                                                 cases[i].members)));
-        CHECK_NEAR(plan->chosen.workload.global_batch, cases[i].global_batch, 1e-9);
-    }
-}
-
-TEST(plan_without_a_gpu_offers_only_what_can_be_rented)
-{
-    static const char *const cases[] = { "\"gpus\":8", "\"method\":\"full\"", "\"gpu\":\"a100\"",
-                                         "\"deadline\":\"1h\"" };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct plan *plan = planning_make(request_of("llama-3.1-8b", cases[i]));
-        CHECK(!isnan(plan->chosen.cost_usd));
-        for (size_t k = 0; k < plan->alternative_count; k++)
-            CHECK(!isnan(plan->alternatives[k].result.cost_usd));
-        for (size_t k = 0; k < plan->pareto_count; k++)
-            CHECK(!isnan(plan->pareto[k].cost_usd));
-    }
-    // Asked for by name, a GPU without offers is planned as any other.
-    const struct plan *plan = planning_make(request_of("llama-3.1-8b", "\"gpu\":\"gb300\""));
-    CHECK(plan->fits && isnan(plan->chosen.cost_usd));
-}
-
-TEST(plan_says_which_alternatives_fit_only_tightly)
-{
-    const struct plan *plan =
-        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"t4\",\"method\":\"qlora\""));
-    int tight = 0;
-    CHECK(plan->chosen.stable);
-    for (size_t i = 0; i < plan->alternative_count; i++) {
-        bool said = strstr(plan->alternatives[i].changes, "tight memory") != NULL;
-        CHECK(said == !plan->alternatives[i].result.stable);
-        tight += said;
-    }
-    CHECK(tight > 0);
-}
-
-TEST(plan_without_a_gpu_is_the_cheapest_that_it_shows)
-{
-    static const char *const cases[] = { "\"method\":\"full\"", "\"precision\":\"fp8\"",
-                                         "\"method\":\"qlora\"", "\"context\":32768" };
-    static const char *const models[] = { "llama-3.1-8b", "llama-3.1-70b" };
-    for (size_t i = 0; i < 8; i++) {
-        const struct plan *plan = planning_make(request_of(models[i / 4], cases[i % 4]));
-        for (size_t k = 0; k < plan->alternative_count; k++) {
-            const struct search_result *r = &plan->alternatives[k].result;
-            bool same = r->recipe.method == plan->chosen.recipe.method &&
-                        r->workload.batching == plan->chosen.workload.batching;
-            test_check(!same || !r->stable || r->cost_usd >= plan->chosen.cost_usd,
-                       "no row of the same method costs less", cases[i % 4], 0);
-        }
-    }
-}
-
-TEST(plan_takes_no_more_gpus_than_the_goal_needs)
-{
-    static const char *const cases[][2] = { { "gemma-3-27b", "rtx-4090" },
-                                            { "llama-3.1-8b", "t4" },
-                                            { "llama-3.1-8b", "h100" },
-                                            { "qwen3-30b-a3b", "h100" } };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct plan *plan = planning_make(
-            request_of(cases[i][0], text_format(&test_arena, "\"gpu\":\"%s\",\"method\":\"qlora\"",
-                                                cases[i][1])));
-        for (size_t k = 0; k < plan->scaling_count; k++) {
-            const struct search_result *r = &plan->scaling[k];
-            test_check(!r->stable || r->gpus >= plan->chosen.gpus ||
-                           r->gpu_hours > plan->chosen.gpu_hours,
-                       "no fewer GPUs that surely fit take fewer GPU hours", cases[i][0], 0);
-        }
-        CHECK(plan->chosen.stable || i == 0); // no offer joins more than eight RTX 4090
-    }
-}
-
-TEST(plan_within_a_deadline_shows_a_median_within_it)
-{
-    static const char *const deadlines[] = { "1h", "2h", "4h", "7h" };
-    for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
-        const struct plan *plan =
-            planning_make(text_format(&test_arena,
-                                      "{\"model\":\"llama-3.1-8b\",\"tokens\":2e8,\"gpu\":\"a100\","
-                                      "\"gpus\":1,\"deadline\":\"%s\"}",
-                                      deadlines[i]));
-        bool found = false;
-        for (size_t k = 0; k < plan->alternative_count; k++)
-            if (!strcmp(plan->alternatives[k].why, "cheapest in time")) {
-                found = true;
-                CHECK(plan->alternatives[k].result.wall_hours * 3600 <= plan->request->deadline);
-            }
-        CHECK(found || plan->meets_deadline);
-        plan = planning_make(text_format(
-            &test_arena, "{\"model\":\"llama-3.1-8b\",\"tokens\":2e8,\"deadline\":\"%s\"}",
-            deadlines[i]));
-        CHECK(plan->meets_deadline);
-    }
-}
-
-TEST(plan_within_a_deadline_is_the_cheapest_where_the_gpu_is_open)
-{
-    const struct plan *plan = planning_make("{\"model\":\"llama-3.1-8b\",\"tokens\":1e9,"
-                                            "\"method\":\"full\",\"deadline\":\"12h\"}");
-    CHECK(plan->meets_deadline && plan->chosen.stable);
-    for (size_t i = 0; i < plan->alternative_count; i++) {
-        const struct search_result *r = &plan->alternatives[i].result;
-        bool in_time = r->stable && r->wall_hours * 1.6 <= 12 && r->recipe.method == RECIPE_FULL;
-        CHECK(!in_time || !(r->cost_usd < 0.99 * plan->chosen.cost_usd));
-    }
-}
-
-TEST(plan_that_cannot_keep_deadline_and_budget_keeps_the_deadline_as_cheaply_as_without_a_budget)
-{
-    const char *without = "{\"model\":\"llama-3.1-8b\",\"tokens\":64e6,\"deadline\":\"45min\"}";
-    const char *with = "{\"model\":\"llama-3.1-8b\",\"tokens\":64e6,\"deadline\":\"45min\","
-                       "\"budget\":1}";
-    const struct plan *plan = planning_make(with);
-    CHECK(plan->meets_deadline && !plan->meets_budget);
-    CHECK(plan->chosen.cost_usd == planning_make(without)->chosen.cost_usd);
-}
-
-TEST(plan_of_a_global_batch_that_must_change_is_that_of_what_it_becomes)
-{
-    const char *asked = "{\"model\":\"llama-3.1-8b\",\"tokens\":1e8,\"gpu\":\"h100\",\"gpus\":8,"
-                        "\"global_batch\":100}";
-    const char *made = "{\"model\":\"llama-3.1-8b\",\"tokens\":1e8,\"gpu\":\"h100\",\"gpus\":8,"
-                       "\"global_batch\":96}";
-    CHECK(planning_make(asked)->chosen.workload.global_batch == 96);
-    CHECK(planning_make(asked)->chosen.tokens_per_s == planning_make(made)->chosen.tokens_per_s);
-}
-
-TEST(plan_cuts_rows_that_are_longer_than_the_context_and_trains_on_what_is_left)
-{
-    const char *given = "{\"model\":\"llama-3.1-8b\",\"examples\":50000,\"mean_length\":4200,"
-                        "\"context\":2048,\"gpu\":\"h100\",\"gpus\":1,\"packing\":\"off\"}";
-    const char *open = "{\"model\":\"llama-3.1-8b\",\"examples\":50000,\"mean_length\":4200,"
-                       "\"gpu\":\"h100\",\"gpus\":1,\"packing\":\"off\"}";
-    const struct workload *cut = &planning_make(given)->chosen.workload;
-    const struct workload *whole = &planning_make(open)->chosen.workload;
-    CHECK_NEAR(cut->tokens, 50000.0 * 2048, 1e-9);
-    CHECK_NEAR(cut->processed_tokens, cut->steps * cut->global_batch * 2048, 1e-3);
-    CHECK_NEAR(whole->tokens, 50000.0 * 4200, 1e-9);
-    CHECK(planning_make(open)->rule.context > 4200);
-}
-
-TEST(plan_names_the_optimizer_states_that_its_memory_has)
-{
-    static const char *const pairs[][2] = { { "adamw-8bit", "8 bits" },
-                                            { "adafactor", "factored form" },
-                                            { "adamw", "bf16 without" } };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        struct out out = { .arena = &test_arena };
-        plan_text(planning_make(text_format(
-                      &test_arena,
-                      "{\"model\":\"llama-3.1-8b\",\"tokens\":1e7,\"method\":\"full\","
-                      "\"stack\":\"hf\",\"gpu\":\"h200\",\"gpus\":1,\"optimizer\":\"%s\"}",
-                      pairs[i][0])),
-                  &test_arena, &out);
-        test_check(strstr(out_string(&out), pairs[i][1]) != NULL, pairs[i][0], __FILE__, __LINE__);
-    }
-}
-
-// --- alternatives ------------------------------------------------------------
-
-static const struct plan_alternative *row_of(const struct plan *plan, const char *why)
-{
-    for (size_t i = 0; i < plan->alternative_count; i++)
-        if (!strcmp(plan->alternatives[i].why, why))
-            return &plan->alternatives[i];
-    return NULL;
-}
-
-TEST(plan_alternatives_keep_a_given_global_batch_and_say_what_they_change)
-{
-    const struct plan *plan = planning_make(
-        request_of("qwen3-30b-a3b", "\"gpu\":\"h100\",\"gpus\":8,\"global_batch\":8"));
-    CHECK(plan->alternative_count > 3);
-    for (size_t i = 0; i < plan->alternative_count; i++) {
-        const struct plan_alternative *a = &plan->alternatives[i];
-        const struct search_result *r = &a->result, *own = &plan->chosen;
-        CHECK(r->workload.global_batch == 8);
-        CHECK((r->workload.micro_batch != own->workload.micro_batch) ==
-              (strstr(a->changes, "micro-batch") != NULL));
-        CHECK((r->recipe.checkpointing != own->recipe.checkpointing) ==
-              (strstr(a->changes, "checkpointing") != NULL));
-        CHECK((r->gpu != own->gpu || r->gpus != own->gpus) == (strstr(a->changes, " × ") != NULL));
-        CHECK(r->gpus <= 8); // more could not share eight rows
-    }
-}
-
-TEST(plan_scaling_compares_speeds_of_like_settings)
-{
-    const struct plan *plan = planning_make(
-        request_of("qwen3-30b-a3b", "\"gpu\":\"h100\",\"gpus\":8,\"global_batch\":8"));
-    double before = INFINITY;
-    bool own = false;
-    for (size_t i = 0; i < plan->scaling_count; i++) {
-        const struct search_result *r = &plan->scaling[i];
-        CHECK(r->workload.global_batch == 8);
-        if (r->workload.micro_batch != plan->chosen.workload.micro_batch ||
-            r->recipe.checkpointing != plan->chosen.recipe.checkpointing)
-            continue;
-        CHECK(r->tokens_per_s / (double)r->gpus < 1.02 * before);
-        before = r->tokens_per_s / (double)r->gpus;
-        own |= r->gpus == 8 && r->wall_hours == plan->forecast.wall_hours.mid;
-    }
-    CHECK(own);
-}
-
-TEST(plan_labels_hold_for_the_rows_that_are_shown)
-{
-    static const char *const requests[] = {
-        "\"gpu\":\"h100\",\"gpus\":8", "\"gpu\":\"a100\",\"method\":\"full\",\"gpus\":8",
-        "\"gpu\":\"rtx-4090\"",        "\"stack\":\"nemo\",\"gpus\":4",
-        "\"packing\":\"off\"",
-    };
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        const struct plan *plan = planning_make(request_of("llama-3.1-8b", requests[i]));
-        const struct plan_alternative *cheap = row_of(plan, "cheapest"),
-                                      *fast = row_of(plan, "fastest"),
-                                      *lean = row_of(plan, "fewest GPU hours");
-        const struct search_result *own = &plan->chosen;
-        double cost = cheap ? cheap->result.cost_usd : own->cost_usd;
-        double wall = fast ? fast->result.wall_hours : own->wall_hours;
-        double hours = lean ? lean->result.gpu_hours : own->gpu_hours;
-        for (size_t k = 0; k < plan->scaling_count; k++) {
-            const struct search_result *r = &plan->scaling[k];
-            CHECK(!r->stable || !(r->cost_usd < cost));
-            CHECK(!r->stable || (r->wall_hours >= wall && r->gpu_hours >= hours));
-        }
-        const struct plan_alternative *of_goals[] = { cheap, fast, lean };
-        for (int k = 0; k < 3; k++)
-            if (of_goals[k])
-                CHECK(!(of_goals[k]->result.cost_usd < cost) &&
-                      of_goals[k]->result.wall_hours >= wall &&
-                      of_goals[k]->result.gpu_hours >= hours);
-    }
-}
-
-TEST(plan_shows_of_an_alternative_what_a_plan_of_it_would_show)
-{
-    const struct plan *plan =
-        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8"));
-    const struct search_result *r = &row_of(plan, "fewer GPUs")->result;
-    const struct plan *again = planning_make(request_of(
-        "llama-3.1-8b",
-        text_format(&test_arena,
-                    "\"gpu\":\"%s\",\"gpus\":%lld,\"global_batch\":%.0f,\"micro_batch\":\"%.0f\","
-                    "\"checkpointing\":\"%s\",\"parallel\":\"%s\"",
-                    r->gpu->name, (long long)r->gpus, r->workload.global_batch,
-                    r->workload.micro_batch, recipe_checkpointings[r->recipe.checkpointing],
-                    layout_spell(&r->layout, &test_arena))));
-    CHECK(again->forecast.gpu_hours.mid == r->gpu_hours);
-    CHECK(again->forecast.cost_usd.mid == r->cost_usd);
-}
-
-TEST(plan_of_packing_changes_packing_alone)
-{
-    const struct plan *plan = planning_make(
-        request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"mean_length\":400,\"packing\":\"off\","
-                                   "\"micro_batch\":\"2\",\"checkpointing\":\"full\""));
-    const struct plan_alternative *packed = row_of(plan, "packed");
-    CHECK(packed && !strcmp(packed->changes, "packed"));
-    CHECK(packed->result.workload.micro_batch == 2);
+    const char *job = "\"gpu\":\"gb200\",\"stack\":\"nemo\",\"method\":\"full\",\"search\":false,"
+                      "\"parallel\":\"tp8 zero1\",\"gpus\":64";
+    const struct plan *plan = planning_make(planning_request("llama-3.1-70b", job));
+    const struct plan *said = planning_make(
+        planning_request("llama-3.1-70b", text_format(&test_arena, "%s,\"nodes\":16", job)));
+    struct json tree;
+    CHECK(!json_read(&tree, &test_arena, written(plan), "plan"));
+    CHECK(number(&tree, "configuration", "nodes") == 16);
+    CHECK(said->chosen.node.gpus == 4 && said->chosen.node.link_domain_gpus == 72);
+    CHECK(said->forecast.gpu_hours.mid == plan->forecast.gpu_hours.mid);
 }
 
 // --- what is shown -----------------------------------------------------------
@@ -709,8 +436,8 @@ TEST(plan_says_given_only_of_what_was_given)
 {
     struct plan_request request;
     CHECK(!plan_request_read(&request, &test_arena,
-                             text_of(request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":1,"
-                                                                "\"packing\":\"off\"")),
+                             text_of(planning_request("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":1,"
+                                                                      "\"packing\":\"off\"")),
                              "t"));
     struct lengths lengths = { .arena = &test_arena };
     struct rng rng = rng_seeded(3);
@@ -734,8 +461,8 @@ TEST(plan_says_given_only_of_what_was_given)
 TEST(plan_text_shows_the_precision_of_weights_and_states)
 {
     struct out out = { .arena = &test_arena };
-    plan_text(planning_make(request_of("llama-3.1-8b", "\"method\":\"full\",\"stack\":\"hf\","
-                                                       "\"gpu\":\"h100\",\"gpus\":8")),
+    plan_text(planning_make(planning_request("llama-3.1-8b", "\"method\":\"full\",\"stack\":\"hf\","
+                                                             "\"gpu\":\"h100\",\"gpus\":8")),
               &test_arena, &out);
     CHECK(strstr(out_string(&out), "without an fp32 master copy"));
 }
@@ -743,7 +470,7 @@ TEST(plan_text_shows_the_precision_of_weights_and_states)
 TEST(plan_starts_from_a_former_plan_and_overrides_it)
 {
     const struct plan *plan = planning_make(
-        request_of("qwen2.5-7b", "\"gpu\":\"h100\",\"gpus\":2,\"epochs\":2,\"rank\":32"));
+        planning_request("qwen2.5-7b", "\"gpu\":\"h100\",\"gpus\":2,\"epochs\":2,\"rank\":32"));
     struct plan_request former;
     CHECK(!plan_request_former(&former, &test_arena, written(plan), "plan.json"));
     struct plan *again = ARENA_NEW(&test_arena, struct plan, 1);
@@ -774,7 +501,7 @@ TEST(plan_starts_from_a_former_plan_and_overrides_it)
 TEST(plan_document_has_trade_offs_that_none_of_them_beats)
 {
     const struct plan *plan =
-        planning_make(request_of("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8"));
+        planning_make(planning_request("llama-3.1-8b", "\"gpu\":\"h100\",\"gpus\":8"));
     CHECK(plan->pareto_count >= 3);
     for (size_t i = 0; i < plan->pareto_count; i++) {
         const struct search_result *a = &plan->pareto[i];

@@ -8,6 +8,7 @@
 #include "host/yaml.h"
 #include "test/core/planning.h"
 
+#include <math.h>
 #include <string.h>
 
 static void add(struct trainer_config *config, const char *name)
@@ -100,14 +101,16 @@ TEST(trainer_config_reads_axolotl)
     expect(&config,
            "model=NousResearch/Meta-Llama-3.1-8B;method=qlora;quantization=nf4-nested;"
            "rank=32;alpha=16;dropout=0.05;targets=all-linear;context=4096;"
-           "batching=packed;micro_batch=2;global_batch=32;epochs=3;precision=bf16;"
+           "batching=packed;micro_batch=2;global_batch=32;steps=200;precision=bf16;"
            "optimizer=adamw-paged-8bit;checkpointing=full;eval_share=0.02;evals_per_epoch=2;"
            "parallel=ddp;stack=axolotl");
     CHECK(request.recipe.rank == 32 && request.recipe.method == RECIPE_QLORA);
     CHECK(request.global_batch == 32 && request.context == 4096);
     CHECK(request.gpus == PLAN_NOT_GIVEN); // the command line's own
     CHECK(!config.contradiction_count);
-    CHECK(effect_of(&config, "max_steps") == TRAINER_CONFIG_MATTERS);
+    CHECK(isnan(request.epochs) && request.steps == 200);
+    CHECK(effect_of(&config, "max_steps") == TRAINER_CONFIG_UNDERSTOOD);
+    CHECK(effect_of(&config, "num_epochs") == TRAINER_CONFIG_HARMLESS); // steps end the run
     CHECK(effect_of(&config, "my_own_switch") == TRAINER_CONFIG_UNKNOWN);
     CHECK(effect_of(&config, "learning_rate") == TRAINER_CONFIG_HARMLESS);
     CHECK(effect_of(&config, "lora_r") == TRAINER_CONFIG_UNDERSTOOD);
@@ -121,7 +124,8 @@ TEST(trainer_config_reads_llama_factory_with_its_deepspeed)
     expect(&config, "model=meta-llama/Meta-Llama-3-8B-Instruct;method=qlora;rank=64;"
                     "targets=all-linear;context=2048;batching=longest;micro_batch=1;"
                     "global_batch=32;epochs=3;checkpointing=full;precision=bf16;"
-                    "parallel=zero2 offload optimizer;stack=llama-factory;eval_share=0.1");
+                    "parallel=zero2 offload optimizer;stack=llama-factory;eval_share=0.1;"
+                    "evaluate_every=500;save_every=500");
     CHECK(!config.contradiction_count); // "auto" contradicts nothing
     CHECK(config.reference_count == 1 && !strcmp(config.references[0], "deepspeed_zero2.json"));
 }
@@ -134,6 +138,34 @@ TEST(trainer_config_reads_torchtune)
                     "context=8192;batching=packed;micro_batch=2;global_batch=32;epochs=1;"
                     "precision=bf16;optimizer=adamw;checkpointing=full;parallel=fsdp;"
                     "stack=torchtune-eager");
+}
+
+TEST(trainer_config_reads_nemo_and_megatron_bridge)
+{
+    struct plan_request request;
+    struct trainer_config config = read_files("nemo.yaml", PLAN_NOT_GIVEN, &request);
+    expect(&config,
+           "model=models/"
+           "llama-3.1-70b;method=lora;rank=24;dropout=0.1;targets=q,k,v,gate,up;context=4096;"
+           "batching=packed;micro_batch=1;global_batch=64;steps=900;precision=bf16;"
+           "optimizer=adamw;checkpointing=selective;gpus=16;nodes=2;"
+           "parallel=zero1 tp4 pp2;stack=nemo;seed=77");
+    CHECK(!config.contradiction_count && isnan(request.epochs));
+    CHECK(effect_of(&config, "trainer.val_check_interval") == TRAINER_CONFIG_MATTERS);
+    // No scheme: the whole model is trained, whatever the template says of adapters.
+    config = read_text("model:\n  restore_from_path: ???\n  peft:\n    peft_scheme: null\n"
+                       "    lora_tuning:\n      adapter_dim: 32\n",
+                       &request);
+    expect(&config, "method=full;checkpointing=none;stack=nemo");
+    CHECK(!config.contradiction_count && !request.model);
+    CHECK(effect_of(&config, "model.restore_from_path") == TRAINER_CONFIG_MATTERS);
+    config = read_text("model:\n  seq_length: 2048\n  tensor_model_parallel_size: 2\n"
+                       "train:\n  train_iters: 600\n  global_batch_size: 64\n"
+                       "  micro_batch_size: 2\n  eval_interval: 50\ncheckpoint:\n"
+                       "  save_interval: 200\npeft:\n  dim: 8\nrng:\n  seed: 4\n",
+                       &request);
+    expect(&config, "method=lora;rank=8;context=2048;steps=600;global_batch=64;micro_batch=2;"
+                    "evaluate_every=50;save_every=200;seed=4;stack=nemo;parallel=tp2");
 }
 
 TEST(trainer_config_reads_litgpt)
@@ -217,6 +249,14 @@ TEST(trainer_config_of_trl_without_peft_trains_the_whole_model)
     CHECK(!trainer_config_words(&config, words));
     CHECK(!plan_from(&config, &request, PLAN_NOT_GIVEN));
     expect(&config, "method=full;context=1024;micro_batch=8;stack=hf");
+}
+
+TEST(trainer_config_of_trl_without_targets_adapts_what_peft_does)
+{
+    struct plan_request request;
+    struct trainer_config config =
+        read_text("model_name_or_path: Qwen/Qwen2.5-7B\nuse_peft: true\nlora_r: 32\n", &request);
+    expect(&config, "method=lora;rank=32;targets=q,v;stack=hf-peft");
 }
 
 // --- what is optimised -------------------------------------------------------
@@ -475,4 +515,48 @@ TEST(trainer_config_reads_what_saves_memory)
     CHECK(request.recipe.optimizer_in_backward);
     config = read_text("base_model: x\nadapter: lora\nactivation_offloading: true\n", &request);
     expect(&config, "parallel=offload activations");
+}
+
+TEST(trainer_config_reads_how_long_it_runs_and_when_it_evaluates_and_saves)
+{
+    struct plan_request request;
+    struct trainer_config config =
+        read_text("per_device_train_batch_size: 4\nmax_steps: 1200\nnum_train_epochs: 3\n"
+                  "evaluation_strategy: steps\neval_steps: 100\nsave_strategy: steps\n"
+                  "save_steps: 300\n",
+                  &request);
+    expect(&config, "steps=1200;evaluate_every=100;save_every=300");
+    CHECK(isnan(request.epochs) && isnan(request.evals_per_epoch));
+    config = read_text("per_device_train_batch_size: 4\nmax_steps: -1\nnum_train_epochs: 2\n"
+                       "eval_strategy: epoch\neval_steps: 100\nsave_strategy: \"no\"\n",
+                       &request);
+    expect(&config, "epochs=2;evals_per_epoch=1;save_every=0");
+    CHECK(request.steps == PLAN_NOT_GIVEN && request.evaluate_every == PLAN_NOT_GIVEN);
+    CHECK(effect_of(&config, "eval_steps") == TRAINER_CONFIG_HARMLESS);
+    // The Trainer's defaults: no evaluation, a save every 500 steps.
+    config = read_text("per_device_train_batch_size: 4\neval_steps: 100\n", &request);
+    expect(&config, "evals_per_epoch=0;save_every=500");
+    // Below 1: a share of the run.
+    config = read_text("per_device_train_batch_size: 4\neval_strategy: steps\neval_steps: 0.05\n"
+                       "num_train_epochs: 4\nsave_steps: 0.1\n",
+                       &request);
+    expect(&config, "evals_per_epoch=5");
+    CHECK(effect_of(&config, "save_steps") == TRAINER_CONFIG_MATTERS);
+    CHECK(request.save_every == PLAN_NOT_GIVEN);
+    // axolotl evaluates by steps where they are given, else each epoch; without rows, never.
+    config =
+        read_text("base_model: x\nval_set_size: 0.1\neval_steps: 50\nsave_steps: 80\n", &request);
+    expect(&config, "eval_share=0.1;evaluate_every=50;save_every=80");
+    config = read_text("base_model: x\nsaves_per_epoch: 4\n", &request);
+    expect(&config, "eval_share=0");
+    CHECK(effect_of(&config, "saves_per_epoch") == TRAINER_CONFIG_MATTERS);
+    config =
+        read_text("base_model: x\ntest_datasets:\n  - path: y\nsaves_per_epoch: 1\n", &request);
+    CHECK(isnan(request.eval_share));
+    CHECK(effect_of(&config, "saves_per_epoch") == TRAINER_CONFIG_HARMLESS);
+    config = read_text("model:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\n"
+                       "max_steps_per_epoch: 40\nrun_val_every_n_steps: 10\n",
+                       &request);
+    expect(&config, "evaluate_every=10;epochs=1");
+    CHECK(effect_of(&config, "max_steps_per_epoch") == TRAINER_CONFIG_MATTERS);
 }

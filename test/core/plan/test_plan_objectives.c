@@ -52,6 +52,20 @@ TEST(plan_of_grpo_pays_for_the_gpus_that_only_sample)
     CHECK(!strcmp(apart->phases.items[0].name, "rollout") && apart->phases.items[0].share > 0.5);
 }
 
+TEST(plan_of_objectives_that_compare_answers_needs_two_to_a_prompt)
+{
+    static const char *const compare[] = { "grpo", "dapo", "gspo", "rloo" };
+    const char *job = "{" COMMON "\"gpus\":8,\"steps\":10,\"response_length\":\"600,1400,4096\","
+                      "\"generations\":%d,\"objective\":\"%s\"}";
+    for (size_t i = 0; i < sizeof compare / sizeof *compare; i++) {
+        struct plan plan;
+        CHECK(planning_try(&plan, text_format(&test_arena, job, 1, compare[i])) == ERR_USAGE &&
+              strstr(error_text(), "--generations is 1, must be 2 or more"));
+        planning_make(text_format(&test_arena, job, 2, compare[i]));
+    }
+    CHECK(planning_make(text_format(&test_arena, job, 1, "ppo"))->rollout.generations == 1);
+}
+
 // Given or searched: no split that can be asked for is better than the one that is found.
 TEST(plan_of_rl_finds_the_split_of_gpus_between_sampler_and_trainer)
 {

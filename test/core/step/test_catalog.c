@@ -311,7 +311,7 @@ TEST(catalog_refuses_bad_rows_with_file_line_and_column)
     check_refused("z9,Z9,me,Z,-80GiB,2TB/s,300TFLOP/s,300TFLOP/s,yes,63GB/s,s,2026\n",
                   "mine/gpus.csv:2: memory_bytes: \"-80GiB\" is negative");
     check_refused("z9,Z9,me,Z,80GiB,2TB/s\n",
-                  "mine/gpus.csv:2: has 6 cells, the header has 12 columns");
+                  "mine/gpus.csv:2: has 6 cells, but the header has 12");
     check_refused("z9,Z9,me,Z,80GiB,2TB/s,1e30,300TFLOP/s,yes,63GB/s,s,2026\n",
                   "gpus.csv: z9: fp16_flops_per_s is 1e+30, must be 1e12 to 1e18");
     check_refused("z9,Z9,me,Z,80GiB,2TB/s,300TFLOP/s,,yes,63GB/s,s,2026\n",

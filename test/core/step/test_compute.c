@@ -414,6 +414,9 @@ TEST(compute_ranks_wait_for_the_one_with_most_tokens)
     struct timing each = knowledge_estimate(&setup).timing;
     double busy = each.micro_seconds - each.exposed_seconds - each.uneven_seconds;
     CHECK_NEAR(each.uneven_seconds / busy, 0.26, 0.03); // the fullest of eight
+    setup.batch.fullest = 1.1 * setup.batch.tokens;
+    CHECK(knowledge_estimate(&setup).timing.uneven_seconds <= 0.1 * busy); // no rank has more
+    setup.batch.fullest = 0;
     setup.accumulation = 4; // they meet once a step, in which four micro-batches even out
     double once = knowledge_estimate(&setup).timing.uneven_seconds;
     CHECK_NEAR(once / each.uneven_seconds, 0.5, 0.05);

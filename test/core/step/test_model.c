@@ -237,11 +237,13 @@ TEST(model_read_config_refuses_bad_shapes_with_a_sentence)
     check_refused("{\"model_type\":\"llama\"}", "config.json: hidden_size is missing or 0");
     check_refused("{\"model_type\":\"llama\",\"hidden_size\":4097,\"num_hidden_layers\":2,"
                   "\"num_attention_heads\":32,\"vocab_size\":100,\"intermediate_size\":10}",
-                  "config.json: hidden_size 4097 is not a multiple of the 32 heads");
+                  "config.json: hidden_size is 4097, must be a multiple of num_attention_heads, "
+                  "which is 32, or the file must have head_dim");
     check_refused("{\"model_type\":\"llama\",\"hidden_size\":4096,\"num_hidden_layers\":2,"
                   "\"num_attention_heads\":32,\"num_key_value_heads\":5,\"vocab_size\":100,"
                   "\"intermediate_size\":10}",
-                  "config.json: heads (32) must be a multiple of kv_heads (5)");
+                  "config.json: num_attention_heads is 32, must be a multiple of "
+                  "num_key_value_heads, which is 5");
     check_refused("{\"model_type\":\"llama\",\"hidden_size\":-1}",
                   "config.json: hidden_size is -1, must be a whole number from 0 to 2147483647");
     check_refused("{\"model_type\":\"llama\",\"hidden_size\":1e30}",
@@ -250,14 +252,49 @@ TEST(model_read_config_refuses_bad_shapes_with_a_sentence)
                   "config.json: hidden_size is a string, must be a whole number");
     check_refused("{\"model_type\":\"llama\",\"hidden_size\":2147483647,\"num_hidden_layers\":1,"
                   "\"num_attention_heads\":1,\"vocab_size\":100,\"intermediate_size\":10}",
-                  "config.json: width is 2147483647, must be 1 to 262144");
+                  "config.json: hidden_size is 2147483647, must be 1 to 262144");
     check_refused("{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":1,"
                   "\"num_attention_heads\":1,\"vocab_size\":100}",
                   "config.json: intermediate_size is missing or 0");
     check_refused("{\"model_type\":\"mixtral\",\"hidden_size\":64,\"num_hidden_layers\":1,"
                   "\"num_attention_heads\":8,\"vocab_size\":100,\"intermediate_size\":10,"
                   "\"num_local_experts\":2,\"num_experts_per_tok\":3}",
-                  "config.json: experts_active is 3, must be from 1 to 2, the number of experts");
+                  "config.json: num_experts_per_tok is 3, must be from 1 to 2, which is "
+                  "num_local_experts");
+}
+
+TEST(model_read_config_names_the_keys_that_the_file_has)
+{
+    static const struct {
+        const char *config, *sentence;
+    } cases[] = {
+        { "{\"model_type\":\"gpt2\",\"n_embd\":770,\"n_head\":12,\"n_layer\":2}",
+          "n_embd is 770, must be a multiple of n_head, which is 12" },
+        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":64,\"num_hidden_layers\":5000,"
+          "\"num_attention_heads\":4,\"vocab_size\":100,\"intermediate_size\":10}",
+          "num_hidden_layers is 5000, must be 1 to 4096" },
+        { "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"num_hidden_layers\":1,"
+          "\"num_attention_heads\":8,\"vocab_size\":100,\"intermediate_size\":5000000}",
+          "intermediate_size is 5000000, must be 0 to 4194304" },
+        { "{\"model_type\":\"deepseek_v3\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+          "\"num_attention_heads\":8,\"vocab_size\":100,\"intermediate_size\":10,"
+          "\"first_k_dense_replace\":3}",
+          "first_k_dense_replace is 3, must be at most num_hidden_layers, which is 2" },
+        { "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\","
+          "\"hidden_size\":64,\"num_hidden_layers\":2,\"intermediate_size\":10,"
+          "\"num_attention_heads\":8,\"num_key_value_heads\":3}}",
+          "text_config.num_attention_heads is 8, must be a multiple of "
+          "text_config.num_key_value_heads, which is 3" },
+        { "{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":1,"
+          "\"num_attention_heads\":8,\"vocab_size\":100000000,\"intermediate_size\":10}",
+          "vocab_size is 100000000, must be 1 to 67108864" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m;
+        CHECK(read_text(&m, cases[i].config) == ERR_INPUT);
+        test_check(strstr(error_text(), cases[i].sentence) != NULL, error_text(), __FILE__,
+                   __LINE__);
+    }
 }
 
 TEST(model_read_config_has_the_positions_that_scaled_rotary_embeddings_reach)
@@ -355,7 +392,7 @@ TEST(model_check_keeps_totals_inside_an_integer)
     m.ffn_width = 1 << 22;
     m.experts = m.experts_active = 1 << 13;
     m.expert_width = 1 << 22;
-    CHECK(model_check(&m, "m") == ERR_INPUT);
+    CHECK(model_check(&m, "m", NULL) == ERR_INPUT);
     CHECK(strstr(error_text(), "the limit is 1e17"));
 }
 

@@ -188,6 +188,43 @@ TEST(steady_intervals_hold_the_truth_and_warmup_is_found)
     }
 }
 
+// Steps of half a second until the rate is known to 2 %, as a pilot: at least 20 s, then looked at
+// whenever there are 5 % more. Returns the share of the intervals that hold the truth.
+static double play_until_narrow(double spread, double autocorrelation)
+{
+    enum { PILOTS = 300, MOST = 1500 };
+    struct scenario s = { .spread = spread, .autocorrelation = autocorrelation };
+    struct steady_rule rule = { .until_narrow = true };
+    struct rng rng = rng_seeded(SEED);
+    struct steady_step *steps = ARENA_NEW(&test_arena, struct steady_step, MOST);
+    int covered = 0;
+    for (int i = 0; i < PILOTS; i++) {
+        double state = rng_normal(&rng), truth = 4096 / (0.5 * ordinary_seconds(&s));
+        struct steady steady = { .half_width = INFINITY };
+        for (int n = 0, next = 40; n < MOST && !(steady.half_width <= 0.02); n++) {
+            steps[n] = (struct steady_step){ .seconds = 0.5 * exp(noise(&rng, &s, &state)),
+                                             .tokens = 4096 };
+            if (n + 1 < next)
+                continue;
+            struct arena_mark mark = arena_mark(&test_arena);
+            steady_measure(&steady, &test_arena, steps, (size_t)n + 1, &rule);
+            arena_rewind(&test_arena, mark);
+            next += 1 + next / 20;
+        }
+        covered += steady.tokens_per_s.low <= truth && truth <= steady.tokens_per_s.high;
+    }
+    return (double)covered / PILOTS;
+}
+
+TEST(steady_intervals_hold_the_truth_where_a_pilot_ends_as_soon_as_they_are_narrow)
+{
+    CHECK(play_until_narrow(0.05, 0) > 0.88);
+    CHECK(play_until_narrow(0.03, 0.6) > 0.88);
+    CHECK(play_until_narrow(0.03, 0.8) > 0.86);
+    CHECK(play_until_narrow(0.05, 0.8) > 0.86);
+    CHECK(play_until_narrow(0.05, 0.9) > 0.82);
+}
+
 static const struct scenario unsteady_ones[] = {
     { "drift", 80, 200, .spread = 0.04, .drift = 0.15, .warmup = 5 },
     { "getting faster", 80, 200, .spread = 0.04, .drift = -0.15 },
@@ -317,6 +354,54 @@ TEST(steady_separates_slow_steps_by_what_the_log_said)
     CHECK_NEAR(steady.slow[STEADY_STALL].longest_seconds, 6, 0.01);
     CHECK_NEAR(steady.tokens_per_s.mid, 4096 / 1.03, 0.001);
     CHECK(steady.more_steps > 0);
+}
+
+// Every tenth step takes three times as long: a fifth of the steps' time.
+TEST(steady_gives_stalls_that_recur_their_share_and_its_error)
+{
+    struct steady_step steps[400] = { 0 };
+    for (int i = 0; i < 400; i++)
+        steps[i] = (struct steady_step){ .seconds = i % 10 == 9 ? 1.2 : 0.4, .tokens = 4096 };
+    struct steady steady;
+    steady_measure(&steady, &test_arena, steps, 400, &(struct steady_rule){ 0 });
+    struct steady_recurring many = steady_recurring(&steady);
+    CHECK(steady.slow[STEADY_STALL].count == 40);
+    CHECK_NEAR(many.seconds, 32, 1e-9);
+    CHECK_NEAR(many.share, 0.2, 1e-9);
+    CHECK_NEAR(many.error, 0.2 / sqrt(40), 1e-9);
+    steady_measure(&steady, &test_arena, steps, 40, &(struct steady_rule){ 0 });
+    struct steady_recurring few = steady_recurring(&steady);
+    CHECK_NEAR(few.share, 0.2, 1e-9);
+    CHECK_NEAR(few.error, 0.2 / sqrt(4), 1e-9);
+}
+
+// A bar's clock has whole seconds: of steps that take 1.2 s, every fifth seems to take 2.
+TEST(steady_takes_what_a_clock_rounds_for_no_stall)
+{
+    for (double each = 0.3; each < 4; each += 0.05) {
+        struct steady_step steps[300];
+        for (int i = 0; i < 300; i++)
+            steps[i] = (struct steady_step){ .seconds = floor(each * (i + 1)) - floor(each * i),
+                                             .tokens = 1000 };
+        struct steady steady;
+        steady_measure(&steady, &test_arena, steps, 300,
+                       &(struct steady_rule){ .clock_seconds = 1 });
+        CHECK(steady.slow[STEADY_STALL].count == 0);
+        CHECK(fabs(steady.tokens_per_s.mid * each / 1000 - 1) < 0.02);
+        CHECK(steady.tokens_per_s.low < 1000 / each && 1000 / each < steady.tokens_per_s.high);
+    }
+}
+
+// Kernels load at the first width of a kind, in the first steps; long rows come throughout.
+TEST(steady_tells_stalls_that_go_on_from_kernels_that_are_loaded)
+{
+    struct steady steady = { .ordinary_seconds = 90, .seconds_per_width = 0.1, .widths_seen = 30 };
+    steady.slow[STEADY_STALL] =
+        (struct steady_slow){ .count = 6, .seconds = 36, .extra_seconds = 26, .late = { 4, 8 } };
+    struct steady_recurring recurring = steady_recurring(&steady);
+    CHECK_NEAR(recurring.seconds, 8, 1e-9);
+    CHECK_NEAR(recurring.share, 0.08, 1e-9);
+    CHECK_NEAR(recurring.error, 2 * sqrt(8) / 100, 1e-9);
 }
 
 // The first evaluation loads kernels; one that is saved after tells of both.

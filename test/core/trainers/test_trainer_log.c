@@ -340,6 +340,33 @@ TEST(step_series_spreads_a_counter_by_the_order_of_the_rows)
         CHECK_NEAR(series.steps[i].tokens, tokens[i], 1e-9);
 }
 
+// A rate times the seconds of its own step would make every step as fast as the next.
+TEST(step_series_gives_a_printed_rate_no_more_certainty_than_its_steps_have)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct step_series *series = &start(log, NULL)->series;
+    double clock = 0;
+    for (int i = 0; i <= 40; i++) {
+        const char *line =
+            text_format(&test_arena, "{'step': %d, 'loss': 1, 'tokens_per_second': 4096}\n", i);
+        trainer_log_feed(log, line, strlen(line), clock += i % 3 ? 0.9 : 1.2);
+    }
+    step_series_finish(series);
+    struct steady steady;
+    steady_measure(&steady, &test_arena, series->steps, series->count, &(struct steady_rule){ 0 });
+    CHECK(series->origin == STEP_SERIES_RATE);
+    CHECK_NEAR(steady.tokens_per_s.mid, 4096, 1);
+    CHECK(steady.half_width > 0.005);
+    // What the given tokens make of the steps must be what is printed, either way.
+    CHECK(!step_series_doubts(series, &test_arena, 4096, 1));
+    CHECK(!step_series_doubts(series, &test_arena, 4096 * 1.4, 1));
+    CHECK(!!step_series_doubts(series, &test_arena, 4096 / 1.6, 1));
+    series->step_tokens = 40960;
+    step_series_finish(series);
+    CHECK(!!step_series_doubts(series, &test_arena, 40960, 1));
+    CHECK(!step_series_doubts(series, &test_arena, 40960, 0.1)); // those with a loss
+}
+
 // A bar on standard error and its report on standard output: read in either order, within a poll.
 TEST(step_series_gives_a_report_to_the_step_that_it_came_with)
 {
@@ -435,6 +462,259 @@ TEST(trainer_log_follows_a_run_that_began_again)
     trainer_log_end(log);
     CHECK(seen->series.first_step == 21 && seen->series.last_step == 70);
     CHECK(seen->series.count == 49 && seen->series.begins == 2);
+}
+
+TEST(step_series_knows_memory_that_ran_out_from_a_word_about_it)
+{
+    static const char *const errors[] = {
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total",
+        "RuntimeError: HIP error: out of memory",
+        "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total",
+        "RuntimeError: NPU out of memory. Tried to allocate 20.00 MiB (NPU 0; 60.97 GiB total)",
+    };
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        const char *end = text_format(&test_arena, "step 1 loss 1\nstep 2 loss 1\n%s\n", errors[i]);
+        CHECK(read_text(end, false)->series.out_of_memory);
+        const char *passed = text_format(&test_arena, "%sstep 3 loss 1\n", end);
+        CHECK(!read_text(passed, false)->series.out_of_memory); // the trainer went on
+    }
+    CHECK(!read_text("step 1 loss 1\nTip: on torch.OutOfMemoryError lower the batch\n", false)
+               ->series.out_of_memory);
+}
+
+TEST(trainer_log_reads_time_stamps_as_iso_and_python_write_them)
+{
+    static const struct {
+        const char *line;
+        double seconds;
+    } stamps[] = {
+        { "2024-06-01 12:00:00,250 - INFO - step 5 loss 1.5\n", 1717243200.25 },
+        { "[2024-06-01 12:00:00] step 5 loss 1.5\n", 1717243200 },
+        { "2024-06-01T14:00:00.250+02:00 step 5 loss 1.5\n", 1717243200.25 },
+        { "{\"step\": 5, \"loss\": 1.5, \"timestamp\": \"2024-06-01T12:00:00Z\"}\n", 1717243200 },
+        { "{\"step\": 5, \"loss\": 1.5, \"timestamp\": \"2024-02-29T23:59:59.5Z\"}\n",
+          1709251199.5 },
+    };
+    for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++) {
+        const struct step_series *series = &read_text(stamps[i].line, true)->series;
+        CHECK_NEAR(series->last_seconds, stamps[i].seconds, 1e-12);
+        CHECK(series->last_step == 5);
+    }
+    // The seconds that a line tells of its step are better than a stamp in whole seconds.
+    const char *told = "2024-06-01 12:00:00 step 1 loss 1 step_time 1.25\n"
+                       "2024-06-01 12:00:01 step 2 loss 1 step_time 1.25\n";
+    CHECK_NEAR(read_text(told, true)->series.steps[0].seconds, 1.25, 1e-12);
+}
+
+// Lines as users quote them: deepspeedai/DeepSpeed#1825 and #3742, modelscope/ms-swift#4146,
+// InternLM/xtuner#658, facebookresearch/fairseq#940.
+TEST(trainer_log_reads_lines_of_deepspeed_swift_xtuner_and_fairseq)
+{
+    static const struct {
+        const char *lines;
+        double first, last, total, loss, seconds;
+    } logs[] = {
+        { "[2022-03-11 02:06:58,985] [INFO] [logging.py:69:log_dist] [Rank 0] step=40, skipped=2, "
+          "lr=[5e-05], mom=[[0.9, 0.999]]\n"
+          "[2022-03-11 02:06:58,985] [INFO] [timer.py:189:stop] 0/40, "
+          "SamplesPerSec=83.48609168106144, "
+          "MemAllocated=0.26GB, MaxMemAllocated=9.02GB\n"
+          "[2022-03-11 02:07:14,130] [INFO] [logging.py:69:log_dist] [Rank 0] step=50, skipped=2, "
+          "lr=[5e-05], mom=[[0.9, 0.999]]\n",
+          40, 50, NAN, NAN, 15.145 },
+        { "{'loss': 0.4850769, 'grad_norm': 25.86640167, 'learning_rate': 1e-06, 'memory(GiB)': "
+          "69.19, "
+          "'train_speed(iter/s)': 0.010367, 'epoch': 0.26, 'global_step/max_steps': '12/94', "
+          "'percentage': '12.77%', 'elapsed_time': '18m 26s', 'remaining_time': '2h 5m 59s'}\n"
+          "{'loss': 0.42675275, 'grad_norm': 18.54290199, 'learning_rate': 1e-06, 'memory(GiB)': "
+          "69.19, 'train_speed(iter/s)': 0.010402, 'epoch': 0.28, 'global_step/max_steps': "
+          "'13/94', "
+          "'percentage': '13.83%', 'elapsed_time': '19m 58s', 'remaining_time': '2h 4m 27s'}\n",
+          12, 13, 94, 0.42675275, 92 },
+        { "2024/05/07 12:12:48 - mmengine - INFO - Iter(train) [1020/2046]  lr: 1.0546e-04  eta: "
+          "0:56:17  time: 2.8955  data_time: 0.0172  memory: 15266  loss: 0.8473  grad_norm: "
+          "0.0009\n"
+          "2024/05/07 12:13:17 - mmengine - INFO - Iter(train) [1030/2046]  lr: 1.0388e-04  eta: "
+          "0:55:40  time: 2.9153  data_time: 0.0185  memory: 15266  loss: 0.7659  grad_norm: "
+          "0.0008\n",
+          1020, 1030, 2046, 0.7659, 29 },
+        { "| epoch 001:    450 / 1891 loss=11.521, nll_loss=10.881, ppl=1886.05, wps=52922, "
+          "ups=0.5, "
+          "wpb=104928, bsz=5325, num_updates=445, lr=8.90889e-05, gnorm=1.543, clip=0%, oom=0\n"
+          "| epoch 001:    500 / 1891 loss=11.346, nll_loss=10.678, ppl=1637.83, wps=53351, "
+          "ups=0.5, "
+          "wpb=104872, bsz=5322, num_updates=495, lr=9.90876e-05, gnorm=1.507, clip=0%, oom=0\n",
+          445, 495, NAN, 11.346, NAN },
+    };
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        const struct step_series *series = &read_text(logs[i].lines, true)->series;
+        CHECK(series->first_step == logs[i].first && series->last_step == logs[i].last);
+        CHECK(isnan(logs[i].total) ? isnan(series->total) : series->total == logs[i].total);
+        CHECK(isnan(logs[i].loss) || series->loss == logs[i].loss);
+        if (!isnan(logs[i].seconds))
+            CHECK(series->count == 1 && fabs(series->steps[0].seconds - logs[i].seconds) < 1e-5);
+    }
+}
+
+// Two epochs of 20 micro-batches, four a step.
+TEST(trainer_log_counts_lightnings_micro_batches_as_steps_where_it_knows_how_many)
+{
+    for (int known = 0; known < 2; known++) {
+        struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+        struct seen *seen = start(log, NULL);
+        log->accumulation = known ? 4 : NAN;
+        struct text text = content_of("lightning.log");
+        trainer_log_feed(log, text.at, text.size, 0);
+        trainer_log_end(log);
+        CHECK(log->in_batches);
+        CHECK(seen->series.last_step == (known ? 10 : 40));
+        CHECK(seen->series.begins == 1);
+    }
+}
+
+static const struct seen *read_steps(const double *steps, int count)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    for (int i = 0; i < count; i++) {
+        const char *line = text_format(&test_arena, "step %.0f loss 1.5\n", steps[i]);
+        trainer_log_feed(log, line, strlen(line), i);
+    }
+    trainer_log_end(log);
+    return seen;
+}
+
+TEST(trainer_log_counts_no_jump_that_the_next_number_does_not_confirm)
+{
+    const double torn[] = { 1, 2, 3, 4, 100100, 5, 6, 100100 }; // once amid them, once at the end
+    const struct step_series *series = &read_steps(torn, 8)->series;
+    CHECK(series->last_step == 6 && series->count == 5 && series->begins == 1);
+    CHECK(series->steps[3].count == 1 && series->steps[3].seconds == 2);
+    const double sparser[] = { 1, 2, 100, 200, 300 }; // a trainer that reports its first steps
+    series = &read_steps(sparser, 5)->series;
+    CHECK(series->last_step == 300 && series->steps[1].count == 198 && series->count == 3);
+}
+
+static void feed_bar(struct trainer_log *log, int at, int elapsed, double seconds)
+{
+    const char *bar = text_format(&test_arena, "\r%3d%%|###| %d/100 [%02d:%02d<00:00, 1.00s/it]",
+                                  at, at, elapsed / 60, elapsed % 60);
+    trainer_log_feed(log, bar, strlen(bar), seconds);
+}
+
+static void feed_text(struct trainer_log *log, const char *text, double seconds)
+{
+    trainer_log_feed(log, text, strlen(text), seconds);
+}
+
+// 100 steps of 4 s, and in the midst of them an evaluation of 100 batches of 1 s.
+TEST(trainer_log_does_not_take_an_evaluation_of_as_many_steps_for_training)
+{
+    for (int first = 10; first <= 50; first += 40) {
+        struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+        struct seen *seen = start(log, NULL);
+        int clock = 0;
+        feed_bar(log, 0, 0, 0);
+        for (int i = 1; i <= 100; i++) {
+            clock += 4;
+            feed_bar(log, i, clock, clock);
+            if (i % 10 == 0)
+                feed_text(log, "\n{'loss': 1.2, 'learning_rate': 1e-4, 'epoch': 0.1}\n", clock);
+            for (int k = 0; i == first && k <= 100; k++)
+                feed_bar(log, k, k, clock + k);
+            if (i == first)
+                feed_text(log, "\n{'eval_loss': 1.2, 'epoch': 0.5}\n", clock += 100);
+        }
+        trainer_log_end(log);
+        CHECK(seen->steps == 100 && seen->every == 1 && seen->series.begins == 1);
+        CHECK(seen->series.evaluations == 1);
+        CHECK(seen->series.steps[first].flags == STEADY_EVALUATED);
+    }
+}
+
+// The trainer died at step 50, and a script started it again.
+TEST(trainer_log_follows_a_bar_that_began_again)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    for (int run = 0, clock = 0; run < 2; run++)
+        for (int i = 0; i <= (run ? 100 : 50); i++, clock += 4) {
+            feed_bar(log, i, 4 * i, clock);
+            if (i % 10 == 5)
+                feed_text(log, "\n{'loss': 1.2, 'learning_rate': 1e-4, 'epoch': 0.1}\n", clock);
+        }
+    trainer_log_end(log);
+    CHECK(seen->series.begins == 2 && seen->series.last_step == 100 && seen->series.count == 95);
+}
+
+// Keras 3 goes back by "\b" and "\r" on a terminal, and writes a line each time to a file.
+TEST(trainer_log_reads_the_bars_of_keras)
+{
+#define BAR "\x1b[32m━━━━━━━━━━\x1b[0m\x1b[37m━━━━━━━━━━\x1b[0m "
+    const struct step_series *series =
+        &read_text(
+             "Epoch 1/2\n\r\x1b[1m  1/100\x1b[0m " BAR
+             "\x1b[1m1:23\x1b[0m 840ms/step - loss: 2.5000"
+             "\b\b\b\b\b\r\x1b[1m  2/100\x1b[0m " BAR "\x1b[1m24s\x1b[0m 250ms/step - loss: 2.4000"
+             "\b\b\b\b\b\r\x1b[1m  3/100\x1b[0m " BAR "\x1b[1m24s\x1b[0m 252ms/step - loss: 2.3000"
+             "\b\b\b\b\b\r\x1b[1m 10/100\x1b[0m " BAR "\x1b[1m22s\x1b[0m 250ms/step - loss: 1.9000"
+             "\b\b\b\b\b\r\x1b[1m100/100\x1b[0m " BAR "\x1b[1m0s\x1b[0m 250ms/step - loss: 1.2500"
+             "\b\b\b\b\b\r\x1b[1m100/100\x1b[0m " BAR
+             "\x1b[1m28s\x1b[0m 275ms/step - accuracy: 0.51 - "
+             "loss: 1.2500 - val_accuracy: 0.5000 - val_loss: 1.4000\n"
+             "Epoch 2/2\n\n\x1b[1m  1/100\x1b[0m " BAR "\x1b[1m24s\x1b[0m 250ms/step - loss: 1.1000"
+             "\n\x1b[1m  2/100\x1b[0m " BAR "\x1b[1m24s\x1b[0m 2s/step - loss: 1.0900\n",
+             false)
+             ->series;
+#undef BAR
+    CHECK(series->first_step == 1 && series->last_step == 102 && series->begins == 1);
+    CHECK(isnan(series->total)); // the bar's is an epoch's
+    CHECK(series->evaluations == 1 && series->loss == 1.09);
+}
+
+TEST(trainer_log_reads_bars_without_a_total)
+{
+    const struct step_series *series = &read_text("0it [00:00, ?it/s]\r1it [00:02,  2.05s/it]\r"
+                                                  "2it [00:03,  1.62s/it, loss=2.1]\r"
+                                                  "5it [00:06,  1.00it/s, loss=1.9]\r"
+                                                  "6it [00:07,  1.00it/s, loss=1.8]\n",
+                                                  true)
+                                            ->series;
+    CHECK(series->first_step == 1 && series->last_step == 6 && series->begins == 1);
+    CHECK(isnan(series->total) && series->loss == 1.8);
+    CHECK(series->count == 3 && series->steps[1].count == 3 && series->steps[1].seconds == 3);
+    // The next epoch counts on; Lightning's bar counts micro-batches.
+    series = &read_text("Training: 0it [00:00, ?it/s]\rTraining: 1it [00:01,  1.00it/s]\r"
+                        "Training: 2it [00:02,  1.00it/s]\rTraining: 3it [00:03,  1.00it/s]\n"
+                        "Training: 0it [00:00, ?it/s]\rTraining: 1it [00:01,  1.00it/s]\r"
+                        "Training: 2it [00:02,  1.00it/s]\n",
+                        false)
+                  ->series;
+    CHECK(series->last_step == 5 && series->begins == 1);
+    series = &read_text("Epoch 0: |          | 0/? [00:00<?, ?it/s]\r"
+                        "Epoch 0: |          | 1/? [00:01<00:00,  1.00it/s, v_num=3]\r"
+                        "Epoch 0: |          | 2/? [00:02<00:00,  1.00it/s, v_num=3]\n",
+                        false)
+                  ->series;
+    CHECK(series->last_step == 2 && series->begins == 1);
+    // Rows and bytes are no steps, and an iteration before the bar with a total is not training.
+    series = &read_text("Generating train split: 512 examples [00:00, 5120.33 examples/s]\n"
+                        "Reading: 3it [00:00, 50.00it/s]\n12MB [00:01, 12.0MB/s]\n"
+                        "4it [00:00, 80.00it/s]\r5it [00:00, 80.00it/s]\n"
+                        "  0%|          | 0/30 [00:00<?, ?it/s]\r"
+                        "  3%|▎         | 1/30 [00:01<00:29,  1.00it/s]\r"
+                        "  7%|▋         | 2/30 [00:02<00:28,  1.00it/s]\n",
+                        false)
+                  ->series;
+    CHECK(series->last_step == 2 && series->total == 30);
+    // An evaluation beside it, named or not, is none of its steps.
+    series =
+        &read_text("1it [00:01,  1.00it/s, loss=2]\r2it [00:02,  1.00it/s, loss=2]\n"
+                   "  0%|          | 0/9 [00:00<?, ?it/s]\r 11%|#  | 1/9 [00:01<00:08,  1.00it/s]\n"
+                   "Evaluating: 7it [00:02,  3.00it/s]\n3it [00:06,  0.50it/s, loss=2]\n",
+                   false)
+             ->series;
+    CHECK(series->last_step == 3 && series->begins == 1 && series->evaluations > 0);
 }
 
 TEST(trainer_log_bounds_lines_without_an_end)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints verdicts of fit against outcomes, and the scaling of jobs against what was published.
 
-#include "cli/validate_outcomes.h"
+#include "core/measured/validate_outcomes.h"
 
 #include "base/columns.h"
 
@@ -52,16 +52,17 @@ void validate_put_fit(const struct validate_row *rows, size_t count, struct out 
     if (!v.n)
         return;
     struct out line = { .arena = out->arena };
-    out_put(&line, "Fit: %lld runs name an outcome, %lld verdicts are right (%.0f %%).",
+    out_put(&line,
+            "Fit: %lld runs state whether they fitted; the forecast is right for %lld (%.0f %%).",
             (long long)v.n, (long long)v.right, 100.0 * (double)v.right / (double)v.n);
     if (v.unsafe) {
-        out_put(&line, " Ran out of memory and were said to fit: ");
+        out_put(&line, " Forecast to fit but ran out of memory: ");
         list_wrong(&line, rows, count, true);
-        out_put(&line, "; %lld of them with more than %.0f %%.", (long long)v.surely_wrong,
-                100 * VALIDATE_FIT_MOST);
+        out_put(&line, "; for %lld of them the probability was above %.0f %%.",
+                (long long)v.surely_wrong, 100 * VALIDATE_FIT_MOST);
     }
     if (v.tight) {
-        out_put(&line, " Ran and were said not to fit: ");
+        out_put(&line, " Forecast not to fit but ran: ");
         list_wrong(&line, rows, count, false);
         out_put(&line, ".");
     }
@@ -129,12 +130,13 @@ void validate_put_series(const struct validate_row *rows, size_t count, bool all
             add_series(&columns, &series[i]);
     }
     out_char(out, '\n');
-    out_wrapped(out, 0, 0,
-                text_format(out->arena,
-                            "Scaling: %zu jobs were published on growing numbers of GPUs. Of %zu "
-                            "the forecast's tokens/s per GPU, over those of the fewest GPUs, are "
-                            "within %.2f at each point.",
-                            found, near, MOST_OFF));
+    out_wrapped(
+        out, 0, 0,
+        text_format(out->arena,
+                    "Scaling: %zu jobs were published at several GPU counts. For %zu of them "
+                    "the forecast scaling efficiency (tokens/s per GPU relative to the "
+                    "smallest count) is within %.2f of the published one at every count.",
+                    found, near, MOST_OFF));
     if (!all && near == found)
         return;
     out_char(out, '\n');
