@@ -412,6 +412,7 @@ int main(int argc, char **argv)
         { "8B 64x128", 32, 8, 128, std::vector<int>(64, 128), 0 },
         { "8B 1x32768", 32, 8, 128, { 32768 }, 0 },
         { "8B 1x65536", 32, 8, 128, { 65536 }, 0 },
+        { "8B 1x131072", 32, 8, 128, { 131072 }, 0 },
         { "cut", 8, 2, 128, { 3000, 100, 2100, 1 }, 0, 1000 },
         { "cut, same heads", 4, 4, 64, { 64, 5000, 1025 }, 0, 1000 },
         { "window", 8, 2, 128, { 2000, 48, 1000 }, 256 },
@@ -424,7 +425,7 @@ int main(int argc, char **argv)
             continue;
         printf("%s: H %d K %d D %d, %d documents, window %d\n", t.name, t.heads, t.kv_heads,
                t.head_size, (int)t.sizes.size(), (int)t.window);
-        good &= apart(t, OWN);
+        good &= t.sizes[0] > 65536 || apart(t, OWN); // which would take a minute
         good &= apart(t, BACKEND);
         good &= apart(t, ANY_ORDER);
     }

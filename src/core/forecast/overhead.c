@@ -154,22 +154,6 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
     return OK;
 }
 
-double overhead_eval_cost(const struct step *step)
-{
-    double forward = 0, all = 0;
-    for (size_t i = 0; i < step->count; i++) {
-        const struct step_op *op = &step->ops[i];
-        // A byte costs as much time as 300 FLOP: the balance of current accelerators.
-        double work = op->repeats * fmax(op->flops, 300 * op->bytes);
-        if (op->phase == STEP_UPDATE)
-            continue;
-        bool evaluated = op->phase == STEP_FORWARD || op->phase == STEP_WITHOUT_GRADIENTS;
-        forward += evaluated ? work : 0;
-        all += work;
-    }
-    return all > 0 ? forward / all : 1;
-}
-
 // PyTorch runs attention through cuDNN on Hopper and newer, and builds a plan for each shape. Rows
 // that lie end to end need a kernel that takes lengths as they come (FlashAttention's), which has
 // no plans.
@@ -232,7 +216,8 @@ void overhead_first_sights(struct overheads *out, const struct stack *stack, con
                   : "kernels are loaded; on an H200, fresh and not");
 }
 
-void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step)
+void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step,
+                        double evaluation_share)
 {
     struct recipe recipe = estimate_recipe(setup);
     const struct layout *layout = &setup->layout;
@@ -246,8 +231,7 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
         out->save_bytes /= ceil((double)layout_gpus(layout) / (double)setup->node->gpus);
     // Weights are read from 16-bit files, even where they are then quantized.
     out->load_bytes = out->startup_loads ? 0 : 2 * (double)model_parameters(setup->model);
-    double share = estimate_evaluation_share(setup, step);
-    out->eval_cost = isnan(share) ? overhead_eval_cost(step) : share;
+    out->eval_cost = evaluation_share;
     out->new_widths = setup->distinct_widths;
     overhead_first_sights(out, setup->stack, setup->gpu, &setup->batch, step->layers,
                           setup->alignments);

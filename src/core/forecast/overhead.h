@@ -112,8 +112,10 @@ void overhead_first_sights(struct overheads *out, const struct stack *stack, con
 // Sets how long the run is, and how often it evaluates where that is a number of steps.
 void overhead_pace(struct overheads *out, double epochs, double steps);
 
-// Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation.
-void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step);
+// Fills in what depends on the configuration: bytes of weights and saves, cost of evaluation (as
+// struct estimate has it).
+void overhead_configure(struct overheads *out, const struct setup *setup, const struct step *step,
+                        double evaluation_share);
 
 struct overhead_draw overhead_middle(const struct overheads *overheads);
 void overhead_run(struct overhead_times *out, const struct overheads *overheads,
@@ -133,6 +135,3 @@ double overhead_save_interval(double save_seconds, double mean_seconds_between_f
 
 // The quantile at that chance of a Poisson distribution with that mean; the mean itself for NAN.
 double overhead_count(double mean, double chance);
-
-// The same share of work, where no GPU says how long it takes.
-double overhead_eval_cost(const struct step *step);

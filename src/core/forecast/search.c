@@ -373,7 +373,7 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
             setup->varied_widths = workload->varied_widths;
             setup->distinct_widths = workload->distinct_widths;
             setup->alignments = workload->alignments;
-            overhead_configure(&overheads, setup, &step);
+            overhead_configure(&overheads, setup, &step, NAN); // of evaluation: by each card
         }
         time_card(walk, card, &step, &request, result, &overheads);
     }

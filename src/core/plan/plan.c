@@ -211,7 +211,7 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
         .overheads = plan->overheads,
     };
     overhead_pace(&input.overheads, result->workload.epochs, result->workload.steps);
-    overhead_configure(&input.overheads, setup, &estimate->step);
+    overhead_configure(&input.overheads, setup, &estimate->step, estimate->evaluation_share);
     plan_take_measured(&input.overheads, plan, &to);
     return input;
 }

@@ -404,19 +404,17 @@ double compute_evaluation_share(const struct timing *timing, const struct step *
                                 const struct step_request *r, const struct gpu *gpu)
 {
     struct machine machine = machine_of(step, r, gpu);
-    double length = length_of(r), device = 0, all = 0, host = 0;
+    double length = length_of(r), device = 0, host = 0;
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
-        double seconds = op_seconds(op, &machine, length) * op->repeats;
-        all += op->phase == STEP_UPDATE ? 0 : seconds;
         if (op->phase != STEP_FORWARD && op->phase != STEP_WITHOUT_GRADIENTS)
             continue;
-        device += seconds;
+        device += op_seconds(op, &machine, length) * op->repeats;
         host += op->repeats * (op->launches * launch_seconds(STEP_WITHOUT_GRADIENTS, r->stack) +
                                (r->layout->zero == 3 ? op->weighs * r->stack->fetch_seconds : 0));
     }
     double busy = device + mean_waiting(device, host, r->batch.varies) +
-                  timing->exposed_seconds * device / all;
+                  timing->forward_exposed_seconds;
     // The batch of a step passes a pipeline in evaluation too.
     double passes = r->accumulation * timing->micro_seconds + timing->bubble_seconds;
     return busy / timing->micro_seconds * passes / timing->step_seconds;
@@ -497,6 +495,8 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     double beside_compute = collective_overlap(gpu) * network.hideable + network.copied;
     double hidden = fmin(rounds * overlap_of(step, r) * beside_compute, 0.9 * busy);
     out->exposed_seconds = rounds * network.per_layer - hidden;
+    if (network.per_layer > 0)
+        out->forward_exposed_seconds = out->exposed_seconds * network.forward / network.per_layer;
     // Gradients are reduced beside the backward of the micro-batch that does so, in the time that
     // its gathers leave. Stages that a GPU holds in turns end one after another, while as many
     // micro-batches as there are stages drain from the pipeline.

@@ -22,6 +22,7 @@ struct timing {
     double pause_seconds;   // of host_seconds, behind the last kernel: the device has nothing to do
     double waiting_seconds; // of host_seconds, that the device waits for
     double exposed_seconds; // communication that does not overlap with compute
+    double forward_exposed_seconds; // of it, what an evaluation has too
     double uneven_seconds;  // that ranks wait for the one with most tokens
     double micro_seconds;   // of one micro-batch, all of the above
     // Per optimizer step.

@@ -82,19 +82,6 @@ enum err estimate_memory(struct memory *out, struct arena *arena, const struct s
     return OK;
 }
 
-double estimate_evaluation_share(const struct setup *setup, const struct step *step)
-{
-    if (!setup->gpu)
-        return NAN;
-    struct recipe recipe = estimate_recipe(setup);
-    struct layout layout = estimate_layout(setup);
-    struct step_request request = request_of(setup, &recipe, &layout);
-    struct links links = network_links(setup->gpu, setup->node);
-    struct timing timing;
-    compute_time(&timing, step, &request, setup->gpu, &links);
-    return compute_evaluation_share(&timing, step, &request, setup->gpu);
-}
-
 enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup)
 {
     struct recipe recipe = estimate_recipe(setup);
@@ -108,11 +95,13 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
         request.batch = setup->worst;
     TRY(step_list(&out->step, arena, &request));
     out->timing = (struct timing){ 0 };
-    out->tokens_per_s = NAN;
+    out->tokens_per_s = out->evaluation_share = NAN;
     if (!setup->gpu)
         return OK;
     struct links links = network_links(setup->gpu, setup->node);
     compute_time(&out->timing, &out->step, &request, setup->gpu, &links);
     out->tokens_per_s = compute_tokens_per_s(&out->timing, &request);
+    out->evaluation_share =
+        compute_evaluation_share(&out->timing, &out->step, &request, setup->gpu);
     return OK;
 }

@@ -35,15 +35,13 @@ struct estimate {
     struct memory memory;
     struct timing timing;
     double tokens_per_s; // by the roofline, before the stack's efficiency; NAN without a GPU
+    double evaluation_share; // seconds of an evaluated token over those of a trained one; also NAN
 };
 
 enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup);
 
 // Only the byte plan. `plan`, `memory` and the search decide whether a setup fits by this answer.
 enum err estimate_memory(struct memory *out, struct arena *arena, const struct setup *setup);
-
-// Seconds of an evaluated token over those of a trained one; NAN without a GPU.
-double estimate_evaluation_share(const struct setup *setup, const struct step *step);
 
 // The recipe and the layout with every choice made that the setup leaves to the stack.
 struct recipe estimate_recipe(const struct setup *setup);

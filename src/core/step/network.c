@@ -315,6 +315,7 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double hidden = element * tokens * (double)r->model->width;
     bool recomputes = r->recipe->checkpointing == RECIPE_RECOMPUTE;
     double passes = recomputes ? 3 : 2; // forward, backward, and the recomputed forward
+    double backward = (passes - 1) * (1 + r->passes.critic); // with what they recompute
     double critic = r->passes.critic * (passes + 1); // trains, and judges the answers before
     passes += r->passes.reference + r->passes.policy + r->passes.reward + critic;
     // The list's weights are the critic's too, and a pass gathers those of one model.
@@ -338,6 +339,9 @@ struct network_seconds network_time(const struct step *step, const struct step_r
                        ? gathers * weights_gather(step, r) / shards / links->pcie_bytes_per_s
                        : 0;
     out.per_layer = tensor + context + expert + pipeline + gather + fetch;
+    double forward = passes - backward;
+    out.forward = (tensor + expert) * forward / passes + context * forward / (passes + 1) +
+                  pipeline / 2 + (gather + fetch) * forward / (gathers * (1 + r->passes.critic));
     // A tensor that is gathered when its product asks for it is waited for: transformers lets
     // DeepSpeed fetch 0.9·width² elements ahead, less than most tensors have.
     bool ahead = r->stack->fetches == STACK_FETCHES_UNITS;

@@ -30,6 +30,7 @@ struct network_seconds {
     double per_layer;  // tensor, context and expert exchanges and gathers of weights, in all layers
     double hideable;   // of per_layer, the collectives that may overlap with compute
     double copied;     // of per_layer, to and from the host: copies need no processors
+    double forward;    // of per_layer, of passes without backward: what an evaluation has
     double per_step;   // reduction of gradients, gather of updated weights
     double reductions; // of gradients in a step: one, or one for each micro-batch
     double doublings;  // of the GPUs beyond one node, which all end a step together

@@ -9,6 +9,12 @@ static struct overheads assumed(const struct knowledge *k)
     return overheads;
 }
 
+static void configure(struct overheads *overheads, const struct setup *setup,
+                      const struct estimate *estimate)
+{
+    overhead_configure(overheads, setup, &estimate->step, estimate->evaluation_share);
+}
+
 static double drawn(const struct assumption *assumption, double z)
 {
     struct assumption_spread spread = assumption_spread(assumption);
@@ -70,8 +76,31 @@ TEST(overhead_of_evaluation_is_the_forward_share_of_a_step)
         setup.recipe.method = cases[i].method;
         setup.recipe.checkpointing = cases[i].checkpointing;
         struct estimate estimate = knowledge_estimate(&setup);
-        CHECK_NEAR(overhead_eval_cost(&estimate.step), cases[i].share, 0.12);
+        CHECK_NEAR(estimate.evaluation_share, cases[i].share, 0.12);
     }
+}
+
+// Weights are gathered once in an evaluation, and as often as there are passes in training.
+TEST(overhead_of_evaluation_waits_for_the_network_in_its_own_passes_alone)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "native", 1, 64);
+    CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "rtx-5000-ada")); // PCIe: nearly all is gathers
+    setup.layout.data = 8;
+    setup.layout.zero = 3;
+    double kept = 0;
+    for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
+        setup.recipe.checkpointing = level;
+        struct estimate estimate = knowledge_estimate(&setup);
+        double seconds = estimate.evaluation_share * estimate.timing.step_seconds;
+        kept = level == RECIPE_KEEP_ALL ? seconds : kept;
+        CHECK(estimate.timing.exposed_seconds > 0.8 * estimate.timing.step_seconds);
+        CHECK_NEAR(seconds, kept, 0.03);
+    }
+    setup.layout.zero = 0; // gradients are summed, and an evaluation has none
+    setup.recipe.checkpointing = RECIPE_KEEP_ALL;
+    struct estimate estimate = knowledge_estimate(&setup);
+    CHECK(estimate.timing.reduce_seconds > 0 && estimate.timing.forward_exposed_seconds == 0);
 }
 
 // Evaluations of 64 rows in two runs of transformers' Trainer on an H200, 0.5 s and 1.5 s, whose
@@ -95,7 +124,7 @@ TEST(overhead_evaluation_takes_the_hosts_time_without_gradients)
         setup.batch.padded = true;
         struct estimate estimate = knowledge_estimate(&setup);
         struct overheads overheads = assumed(&k);
-        overhead_configure(&overheads, &setup, &estimate.step);
+        configure(&overheads, &setup, &estimate);
         double trained = estimate.timing.step_seconds / (runs[i].accumulation * runs[i].rows);
         CHECK_NEAR(64 * overheads.eval_cost * trained, runs[i].seconds, 0.25);
     }
@@ -108,13 +137,13 @@ TEST(overhead_saves_adapters_or_the_whole_state)
     struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtitan", 1, 2048);
     setup.recipe.method = RECIPE_FULL;
     struct estimate estimate = knowledge_estimate(&setup);
-    overhead_configure(&overheads, &setup, &estimate.step);
+    configure(&overheads, &setup, &estimate);
     // Public decompositions of the training state: 12 to 16 bytes a parameter.
     double per_parameter = overheads.save_bytes / (double)model_parameters(setup.model);
     CHECK(per_parameter >= 12 && per_parameter <= 16);
     setup.recipe.method = RECIPE_LORA;
     estimate = knowledge_estimate(&setup);
-    overhead_configure(&overheads, &setup, &estimate.step);
+    configure(&overheads, &setup, &estimate);
     CHECK(overheads.save_bytes < 1e9);
     CHECK_NEAR(overheads.load_bytes, 2.0 * 8030261248, 1e-9);
 }
@@ -127,10 +156,10 @@ TEST(overhead_of_packed_rows_has_no_attention_plan_of_each_width)
     struct setup setup = knowledge_setup(&k, "llama-3.2-1b", "hf-peft", 8, 1024);
     struct estimate estimate = knowledge_estimate(&setup);
     setup.distinct_widths = 72;
-    overhead_configure(&overheads, &setup, &estimate.step);
+    configure(&overheads, &setup, &estimate);
     struct range padded = overheads.first_width_seconds.value;
     setup.batch.packed = true;
-    overhead_configure(&overheads, &setup, &estimate.step);
+    configure(&overheads, &setup, &estimate);
     struct range packed = overheads.first_width_seconds.value;
     CHECK(padded.mid == 0.14 && packed.mid == 0.02);
     CHECK(packed.high / packed.low > padded.high / padded.low); // nobody measured it
@@ -146,11 +175,11 @@ TEST(overhead_of_compilation_is_of_two_to_eight_programs_where_widths_vary)
     struct overhead_draw draw = overhead_middle(&overheads);
     struct overhead_times one, many;
     setup.distinct_widths = 1;
-    overhead_configure(&overheads, &setup, &estimate.step);
+    configure(&overheads, &setup, &estimate);
     overhead_run(&one, &overheads, &draw, 3600, 1e6);
     CHECK(one.seconds[OVERHEAD_COMPILATION] == draw.compile_seconds);
     setup.distinct_widths = 200;
-    overhead_configure(&overheads, &setup, &estimate.step);
+    configure(&overheads, &setup, &estimate);
     static const struct {
         double z, programs;
     } cases[] = { { -2, 2 }, { 0, 2 }, { STATS_P90, 8 }, { 3, 8 } };
