@@ -81,19 +81,22 @@ static struct source *take_sources(struct fit *fit, struct arena *arena,
     return sources;
 }
 
-// How alike the errors of one source are: the variance between sources over all variance, each
-// source counting once. 0: its runs are as independent as any, 1: they are one run.
+// How alike the errors of one source are: the variance between sources over all variance, by the
+// analysis of variance. 0: its runs are as independent as any, 1: they are one run. A source of two
+// runs says little of it, and counts as two.
 static double likeness(const struct source *sources, size_t count)
 {
-    double between = 0, within = 0;
+    double inside = 0, means = 0, runs = 0;
     for (size_t s = 0; s < count; s++) {
-        double n = sources[s].runs, mean = sources[s].sum / n;
-        if (n < 2)
-            continue;
-        double own = fmax(0, (sources[s].squares - n * mean * mean) / (n - 1));
-        within += own;
-        between += fmax(0, mean * mean - own / n);
+        double mean = sources[s].sum / sources[s].runs;
+        means += sources[s].sum * mean;
+        inside += fmax(0, sources[s].squares - sources[s].sum * mean);
+        runs += sources[s].runs;
     }
+    if (!(runs > (double)count))
+        return 0;
+    double within = inside / (runs - (double)count);
+    double between = fmax(0, (means - (double)count * within) / runs);
     return between + within > 0 ? between / (between + within) : 0;
 }
 
@@ -214,6 +217,40 @@ static void climb(struct fit *fit)
     }
 }
 
+// Of the runs' weight, the share inside their 80 % ranges if η is moved by so much.
+static double share_inside(const struct fit *fit, double moved, double weight)
+{
+    double inside = 0;
+    for (size_t i = 0; i < fit->count; i++) {
+        const struct fit_row *row = &fit->rows[i];
+        double variance = exp(2 * (row->eta + moved)) + row->step_variance;
+        double error = 2 * sqrt(row->k) * EVIDENCE_RESCALE; // its size
+        inside += error <= STATS_P90 * sqrt(variance) ? row->weight : 0;
+    }
+    return inside / weight;
+}
+
+// The likeliest spreads are those of the whole distribution; what is promised is the 80 % range. By
+// likelihood alone 82 % of the weight is inside, and 87 % of runs that are forecast without their
+// source. All spreads are moved so that 80 % of the weight is, as far as that outweighs the doubt.
+static void hold_the_promise(struct fit *fit)
+{
+    double low = -1, high = 1, weight = 0;
+    for (size_t i = 0; i < fit->count; i++)
+        weight += fit->rows[i].weight;
+    if (!(weight > 0))
+        return;
+    for (int i = 0; i < 40; i++) {
+        double moved = (low + high) / 2;
+        if (share_inside(fit, moved, weight) < 0.8)
+            low = moved;
+        else
+            high = moved;
+    }
+    double told = steepest * weight;
+    fit->out->log_widest += high * told / (told + 1 / (doubt * doubt));
+}
+
 // Begins at the narrowings of a similar fit, or at none.
 static void begin(struct fit *fit, const struct evidence *similar)
 {
@@ -250,4 +287,5 @@ void evidence_fit(struct evidence *out, struct arena *arena, const struct eviden
     fit.curve = ARENA_NEW(arena, double, out->count + 1);
     begin(&fit, similar);
     climb(&fit);
+    hold_the_promise(&fit);
 }

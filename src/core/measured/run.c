@@ -23,6 +23,7 @@ static const char *const kernels[] = { "unknown", AFTER(STACK_EAGER) = "eager",
 static const char *const attentions[] = { "unknown",
                                           AFTER(STACK_ATTENTION_EAGER) = "eager",
                                           AFTER(STACK_FLASH2) = "flash2",
+                                          AFTER(STACK_TRITON) = "triton",
                                           AFTER(STACK_FLASH3) = "flash3",
                                           AFTER(STACK_CUDNN) = "cudnn",
                                           NULL };

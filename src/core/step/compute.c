@@ -32,8 +32,8 @@ static const struct generation {
     double flash2, modern; // attention forward against products: FlashAttention-2; cuDNN, FA3
     double overlap; // of the collectives that a stack runs beside compute, what is hidden by it
 } generations[] = {
-    { "9.0", 0.68, 0.86, 700e12, 700, 0.48, 0.92, 0.88 },     // Hopper
-    { "10.3", 0.64, 0.76, 0, 0, 0.30, 0.80, 0.89 },           // Blackwell Ultra
+    { "9.0", 0.68, 0.86, 700e12, 700, 0.50, 0.88, 0.88 },     // Hopper
+    { "10.3", 0.64, 0.76, 0, 0, 0.26, 0.72, 0.89 },           // Blackwell Ultra
     { "10.", 0.58, 0.76, 0, 0, 0.30, 0.80, 0.89 },            // Blackwell for data centres
     { "12.", 0.97, 1.00, 410e12, 600, 0.78, 0.80, 0.98 },     // Blackwell for workstations
     { "8.9", 0.72, 0.92, 217e12, 350, 0.78, 0.80, 0.98 },     // Ada
@@ -106,10 +106,14 @@ double compute_memory_bytes_per_s(const struct gpu *gpu)
 
 struct machine {
     double product, small_product; // of 16-bit operands; of 8- or 4-bit ones
-    double memory, flash_forward;
-    double flash_backward; // of flash_forward
-    double narrow;         // memory's rate in products of adapters
-    double share;          // of a copy's rate, where an elementwise operation has none of its own
+    double memory;
+    struct attention_rate {
+        double most;   // FLOP/s, of rows without end
+        double length; // at which it is half of that
+    } forward, backward;
+    double missed_bytes; // of keys and values in memory, per FLOP of the forward pass
+    double narrow;       // memory's rate in products of adapters
+    double share;        // of a copy's rate, where an elementwise operation has none of its own
     double cached, cache_bytes; // elementwise, of what the cache still holds
     double fp32_product;        // of fp32 adapters, by shape
 };
@@ -132,20 +136,40 @@ static const double CACHE_BYTES_PER_S = 5e12;
 
 // Of the causal kernel's rate, what attention under a mask runs at on an H200; it computes the
 // whole square, so that fewer columns are lost to short rows (bench/results/h200.md).
-static const double MASKED_RATE = 0.62;
+static const double MASKED_RATE = 0.58, MASKED_LENGTH = 180;
 
-// Of the forward pass's rate.
-static const double BACKWARD_RATE = 0.78;
+// Causal attention on an H200, by kernel: most/(1 + length/l) for rows of l tokens, in both passes,
+// and what heads of 64 elements have of it. Measured from 128 to 65,536 tokens in PyTorch 2.11, the
+// sum of both passes within 6 % from 256 on (bench/results/h200.md).
+static const struct attention_curve {
+    double forward_length;
+    double backward, backward_length; // of the forward pass's rate
+    double narrow;
+} curves[] = {
+    [STACK_CUDNN] = { 550, 0.90, 850, 0.76 },
+    [STACK_FLASH3] = { 550, 0.90, 850, 0.76 }, // taken to be alike
+    [STACK_FLASH2] = { 370, 0.96, 1000, 0.88 },
+    [STACK_TRITON] = { 370, 0.96, 1000, 0.88 },
+    [STACK_ATTENTION_EAGER] = { 650, 0.78, 650, 1 },
+};
+
+// Of FlashAttention-2's rate. llm-foundry's tables of 2023 grow by 94 to 107 TFLOP/s on A100s and
+// by 172 to 184 on H100s between contexts of 2,048 and 65,536 tokens, whatever the model.
+static const double TRITON_RATE = 0.54;
 
 // The price of the same bits twice: cuDNN's backward pass adds up the gradients of queries in one
-// order. 8B with LoRA on an H200: 9,150 and 8,592 tokens/s without and with it at 32,768 tokens,
-// which this gives; 17,366 and 17,237 at 4,096, of which it takes 1 % more. In parts, 32,768 tokens
-// took 5 % longer than as a whole.
-static const double ORDERED_RATE = 0.86, PARTS_RATE = 0.95;
+// order. 388, 424 and, in parts, 396 TFLOP/s of rows of 4,096, 32,768 and 131,072 tokens; in any
+// order 416, 499 and 500; short rows are no slower.
+static const double ORDERED_RATE = 0.8, ORDERED_LENGTH = 550, PARTS_RATE = 0.92;
 
 // Our engine's own kernels against FlashAttention-2, whose tensor instructions they use: 306 and
-// 191 TFLOP/s at 32,768 tokens, 269 and 172 at 4,096.
-static const double BUILT_IN_FORWARD = 0.93, BUILT_IN_BACKWARD = 0.75;
+// 191 TFLOP/s at 32,768 tokens, 268 and 171 at 4,096, 158 and 118 at 512.
+static const double BUILT_IN_FORWARD = 0.92, BUILT_IN_BACKWARD = 0.6, BUILT_IN_LENGTH = 400;
+
+// All rows of a head read its keys and values, in tiles of so many: from the cache, as far as that
+// holds them. What it does not hold costs so much of the time that memory takes for it: an H200's
+// cache has three quarters of a head of 131,072 tokens, and the forward pass lost a tenth.
+static const double TILE_ROWS = 128, MISSED_SHARE = 0.33;
 
 // A product is cut into tiles that run on the multiprocessors in waves; the last wave is partly
 // empty.
@@ -188,11 +212,15 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
         return fmax(op->flops / rate, op->adapter ? op->bytes / m->narrow : memory);
     }
     case STEP_ATTENTION: { // short rows fill the kernel badly
-        double rate = op->masked ? MASKED_RATE * m->flash_forward * length / (length + 180)
-                                 : m->flash_forward * length / (length + 650);
-        if (op->phase == STEP_BACKWARD)
-            rate *= m->flash_backward;
-        return fmax(op->flops / rate, memory);
+        bool back = op->phase == STEP_BACKWARD;
+        const struct attention_rate *rate = back ? &m->backward : &m->forward;
+        double half = op->masked ? MASKED_LENGTH : rate->length;
+        double seconds = op->flops / rate->most * (1 + half / length);
+        if (op->masked)
+            seconds /= MASKED_RATE;
+        if (!back)
+            seconds += MISSED_SHARE * op->flops * m->missed_bytes / m->memory;
+        return fmax(seconds, memory);
     }
     case STEP_ELEMENTWISE: {
         double held = held_share(op, m), share = op->share > 0 ? op->share : m->share;
@@ -237,26 +265,41 @@ static double relief(double products, double moving, double sustained)
     return fmin(x * x, 1 / sustained);
 }
 
+// Of a head's keys and values, the bytes that a FLOP of the forward pass reads from memory.
+static double missed_bytes(const struct step_request *r, const struct gpu *gpu, double length)
+{
+    double head = (double)r->model->head_size, bytes = 2 * 2 * head * length;
+    double missed = gpu->cache_bytes > 0 ? fmax(0, 1 - gpu->cache_bytes / bytes) : 0;
+    return missed / TILE_ROWS; // of a key and its value, 4 bytes an element, 4 FLOP in each row
+}
+
 // The rates of attention, forward as a share of that of products.
 static void set_attention(struct machine *m, const struct step_request *r, const struct gpu *gpu)
 {
     const struct generation *g = generation_of(gpu);
+    const struct attention_curve *curve = &curves[r->stack->attention];
     struct memory_device card = memory_device(gpu, false);
     struct engine_attention kernel = engine_attention(r, card.bytes, card.is_hopper);
-    double forward = r->stack->attention == STACK_FLASH2            ? g->flash2
-                     : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
-                                                                    : g->modern;
-    double backward = BACKWARD_RATE * forward;
+    double share = r->stack->attention == STACK_FLASH2            ? g->flash2
+                   : r->stack->attention == STACK_TRITON          ? TRITON_RATE * g->flash2
+                   : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
+                                                                  : g->modern;
+    if (r->model->head_size <= 64)
+        share *= curve->narrow;
+    double most = share * m->product;
+    m->forward = (struct attention_rate){ most, curve->forward_length };
+    m->backward = (struct attention_rate){ curve->backward * most, curve->backward_length };
     if (r->stack->exact_gradients && !r->recipe->nondeterministic)
-        backward *= ORDERED_RATE;
+        m->backward = (struct attention_rate){ ORDERED_RATE * m->backward.most, ORDERED_LENGTH };
     if (kernel.backward == ENGINE_CUDNN_IN_PARTS)
-        backward *= PARTS_RATE;
+        m->backward.most *= PARTS_RATE;
+    double built_in = g->flash2 * m->product;
     if (kernel.backward == ENGINE_BUILT_IN)
-        backward = BUILT_IN_BACKWARD * BACKWARD_RATE * g->flash2;
+        m->backward = (struct attention_rate){ BUILT_IN_BACKWARD * built_in, BUILT_IN_LENGTH };
     if (kernel.forward == ENGINE_BUILT_IN)
-        forward = BUILT_IN_FORWARD * g->flash2;
-    m->flash_forward = forward * m->product;
-    m->flash_backward = backward / forward;
+        m->forward = (struct attention_rate){ BUILT_IN_FORWARD * built_in, BUILT_IN_LENGTH };
+    if (r->stack->attention == STACK_CUDNN)
+        m->missed_bytes = missed_bytes(r, gpu, length_of(r));
 }
 
 static struct machine machine_of(const struct step *step, const struct step_request *r,
@@ -413,8 +456,8 @@ double compute_evaluation_share(const struct timing *timing, const struct step *
         host += op->repeats * (op->launches * launch_seconds(STEP_WITHOUT_GRADIENTS, r->stack) +
                                (r->layout->zero == 3 ? op->weighs * r->stack->fetch_seconds : 0));
     }
-    double busy = device + mean_waiting(device, host, r->batch.varies) +
-                  timing->forward_exposed_seconds;
+    double busy =
+        device + mean_waiting(device, host, r->batch.varies) + timing->forward_exposed_seconds;
     // The batch of a step passes a pipeline in evaluation too.
     double passes = r->accumulation * timing->micro_seconds + timing->bubble_seconds;
     return busy / timing->micro_seconds * passes / timing->step_seconds;

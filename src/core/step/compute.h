@@ -23,8 +23,8 @@ struct timing {
     double waiting_seconds; // of host_seconds, that the device waits for
     double exposed_seconds; // communication that does not overlap with compute
     double forward_exposed_seconds; // of it, what an evaluation has too
-    double uneven_seconds;  // that ranks wait for the one with most tokens
-    double micro_seconds;   // of one micro-batch, all of the above
+    double uneven_seconds;          // that ranks wait for the one with most tokens
+    double micro_seconds;           // of one micro-batch, all of the above
     // Per optimizer step.
     double bubble_seconds, reduce_seconds, update_seconds, offload_seconds;
     double sampling_seconds; // of answers, where an objective samples them

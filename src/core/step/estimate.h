@@ -34,7 +34,7 @@ struct estimate {
     struct step step;
     struct memory memory;
     struct timing timing;
-    double tokens_per_s; // by the roofline, before the stack's efficiency; NAN without a GPU
+    double tokens_per_s;     // by the roofline, before the stack's efficiency; NAN without a GPU
     double evaluation_share; // seconds of an evaluated token over those of a trained one; also NAN
 };
 

@@ -9,7 +9,9 @@
 #include <strings.h>
 
 static const char *const kernel_names[] = { "eager", "compiled", "fused", NULL };
-static const char *const attention_names[] = { "eager", "flash2", "flash3", "cudnn", NULL };
+static const char *const attention_names[] = {
+    "eager", "triton", "flash2", "flash3", "cudnn", NULL
+};
 static const char *const gradient_names[] = { "sharded", "whole", "flat", NULL };
 static const char *const fetch_names[] = { "units", "tensors", NULL };
 static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };

@@ -16,7 +16,13 @@
 #include "core/step/recipe.h"
 
 enum stack_kernels { STACK_EAGER, STACK_COMPILED, STACK_FUSED };
-enum stack_attention { STACK_ATTENTION_EAGER, STACK_FLASH2, STACK_FLASH3, STACK_CUDNN };
+enum stack_attention {
+    STACK_ATTENTION_EAGER,
+    STACK_TRITON, // FlashAttention's first version, in Triton
+    STACK_FLASH2,
+    STACK_FLASH3,
+    STACK_CUDNN
+};
 enum stack_gradients {       // under FSDP, while micro-batches accumulate
     STACK_GRADIENTS_SHARDED, // each micro-batch reduces them
     STACK_GRADIENTS_WHOLE,   // only the last one does (no_sync): each GPU holds all of them

@@ -105,6 +105,24 @@ TEST(evidence_follows_the_errors_of_its_kind)
     CHECK(wide > 0.45 && wide < 0.75);
 }
 
+// Errors are more often small than Student's t has them, and more often large.
+TEST(evidence_ranges_hold_four_fifths_of_the_runs)
+{
+    enum { RUNS = 600 };
+    struct rng rng = rng_seeded(5);
+    struct evidence evidence;
+    for (int i = 0; i < RUNS; i++)
+        rows[i] = (struct evidence_row){ .place = place_of(0, 0, 0, 1),
+                                         .source = source_name(i),
+                                         .error = (i % 5 ? 0.05 : 0.3) * rng_normal(&rng) };
+    evidence_fit(&evidence, &test_arena, rows, RUNS, NULL);
+    struct place place = place_of(0, 0, 0, 1);
+    double most = STATS_P90 * evidence_spread(&evidence, &place), inside = 0;
+    for (int i = 0; i < RUNS; i++)
+        inside += fabs(rows[i].error) <= most ? 1.0 / RUNS : 0;
+    CHECK_NEAR(inside, 0.8, 0.01);
+}
+
 // Runs of one place, all of them one source's or each its own.
 static double spread_of_runs(int count, int sources, double bias, double scatter)
 {
