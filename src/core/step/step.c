@@ -376,8 +376,21 @@ static double attention_squares(const struct step_request *request)
            all;
 }
 
-// What transformers' sdpa adds around its kernel for a padded batch: it copies keys and values for
-// each query head, sums their gradients, and turns the mask into numbers in every layer.
+// Of the layers, those whose attention has a mask: all where a batch is padded; without padding
+// those with a window no longer than the rows, which sdpa's kernels do not know by themselves.
+static double masked_share(const struct step_request *r)
+{
+    const struct model *model = r->model;
+    if (!r->stack->masks || r->stack->attention == STACK_ATTENTION_EAGER)
+        return 0;
+    double length = r->batch.tokens > 0 ? r->batch.squares / r->batch.tokens : 0;
+    bool binds = model->sliding_window && length >= (double)model->sliding_window;
+    double full = (double)model_full_attention_layers(model);
+    return r->batch.padded ? 1 : binds && !r->batch.packed ? 1 - full / (double)model->layers : 0;
+}
+
+// What transformers' sdpa adds around its kernel under a mask: it copies keys and values for each
+// query head, sums their gradients, and turns the mask into numbers in every layer.
 static void add_mask(struct build *b, double copied, double heads_each, double squares)
 {
     double shared = 2 / heads_each; // of the keys and values themselves, per element of the copies
@@ -387,25 +400,23 @@ static void add_mask(struct build *b, double copied, double heads_each, double s
     add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0, 0 }, squares, 0);
 }
 
-// The attention core of one layer. Causal kernels compute half of the scores, under a mask all.
+// The kernel of that share of the layers. Causal ones compute half of the scores, under a mask all.
 // Backward runs five products for the forward's two.
-static void add_attention(struct build *b)
+static void add_kernel(struct build *b, double share, bool masked, double squares)
 {
     const struct step_request *r = b->request;
     bool eager = r->stack->attention == STACK_ATTENTION_EAGER;
-    bool masked = r->stack->masks && r->batch.padded && !eager;
     double heads_each = masked ? (double)r->model->heads / (double)r->model->kv_heads : 1;
     double query = (double)model_query_width(r->model) / b->tensor;
     double key = (double)model_key_width(r->model) / b->tensor * heads_each;
     double value = (double)model_value_width(r->model) / b->tensor * heads_each;
     double out = (double)model_attention_width(r->model) / b->tensor;
     double heads = (double)r->model->heads / b->tensor, size = element_bytes(b);
-    // A mask hides what lies before a window, but its scores are computed all the same.
-    double squares =
-        (masked ? r->batch.squares : attention_squares(r)) / (double)r->layout->context;
+    double tokens = share * b->tokens;
+    squares *= share / (double)r->layout->context;
     double flops = squares * (query + out); // 2 · (q·kᵀ + p·v) · ½
-    double moved = size * b->tokens * (query + key + value + out);
-    double kept = moved + 4 * b->tokens * heads; // and the log-sum-exp of each row
+    double moved = size * tokens * (query + key + value + out);
+    double kept = moved + 4 * tokens * heads; // and the log-sum-exp of each row
     // All scores are written, go through an fp32 softmax, and are read. Kept are the softmax and
     // its 16-bit copy; backward has 16 bytes a score at its peak (bench/results/h200.md).
     if (eager) {
@@ -418,21 +429,14 @@ static void add_attention(struct build *b)
     if (masked) {
         flops *= 2;
         kept += size * squares; // the mask as numbers, one for all heads
-        add_mask(b, b->tokens * (key + value), heads_each, squares);
+        add_mask(b, tokens * (key + value), heads_each, squares);
     }
-    if (r->stack->kernels == STACK_EAGER && r->stack->attention == STACK_CUDNN)
-        add_elementwise(b, "attention layout", (struct traffic){ 8, 8, 0, 0, 1 }, b->tokens * out,
-                        0);
-    double pieces = (double)r->layout->context;
-    if (pieces > 1) // each piece's output is merged into the sum in fp32, and its gradients added
-        add_elementwise(b, "ring", (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces, 0 },
-                        b->tokens * out, 0);
     add(b, (struct step_op){ .name = "attention",
                              .phase = STEP_FORWARD,
                              .kind = STEP_ATTENTION,
                              .flops = flops,
                              .bytes = moved,
-                             .launches = eager ? 6 : 3,
+                             .launches = share * (eager ? 6 : 3),
                              .kept_bytes = kept,
                              .masked = masked });
     add(b, (struct step_op){ .name = "attention",
@@ -440,8 +444,27 @@ static void add_attention(struct build *b)
                              .kind = STEP_ATTENTION,
                              .flops = 2.5 * flops,
                              .bytes = 2 * moved,
-                             .launches = eager ? 9 : 4,
+                             .launches = share * (eager ? 9 : 4),
                              .masked = masked });
+}
+
+// The attention core of one layer. A mask hides what lies before a window, but its scores are
+// computed all the same.
+static void add_attention(struct build *b)
+{
+    const struct step_request *r = b->request;
+    double hidden = masked_share(r), pieces = (double)r->layout->context;
+    double out = (double)model_attention_width(r->model) / b->tensor;
+    if (hidden > 0)
+        add_kernel(b, hidden, true, r->batch.squares);
+    if (r->stack->kernels == STACK_EAGER && r->stack->attention == STACK_CUDNN)
+        add_elementwise(b, "attention layout", (struct traffic){ 8, 8, 0, 0, 1 }, b->tokens * out,
+                        0);
+    if (pieces > 1) // each piece's output is merged into the sum in fp32, and its gradients added
+        add_elementwise(b, "ring", (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces, 0 },
+                        b->tokens * out, 0);
+    if (hidden < 1) // behind windows that have a mask, only layers without one are left
+        add_kernel(b, 1 - hidden, false, hidden > 0 ? r->batch.squares : attention_squares(r));
 }
 
 // What belongs to routed experts beside their products: activation, router, dispatch, combine.
