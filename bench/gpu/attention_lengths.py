@@ -65,4 +65,5 @@ def main():
                 out.write(json.dumps(row) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -119,4 +119,5 @@ def main():
         out.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -138,19 +138,30 @@ static const double CACHE_BYTES_PER_S = 5e12;
 // whole square, so that fewer columns are lost to short rows (bench/results/h200.md).
 static const double MASKED_RATE = 0.58, MASKED_LENGTH = 180;
 
-// Causal attention on an H200, by kernel: most/(1 + length/l) for rows of l tokens, in both passes,
-// and what heads of 64 elements have of it. Measured from 128 to 65,536 tokens in PyTorch 2.11, the
-// sum of both passes within 6 % from 256 on (bench/results/h200.md).
+// Causal attention on an H200, by kernel: most/(1 + length/l) for rows of l tokens, in both passes.
+// Measured from 128 to 131,072 tokens in PyTorch 2.11, the sum of both passes within 6 % from 256
+// on (bench/results/h200.md).
 static const struct attention_curve {
     double forward_length;
     double backward, backward_length; // of the forward pass's rate
-    double narrow;
 } curves[] = {
-    [STACK_CUDNN] = { 550, 0.90, 850, 0.76 },
-    [STACK_FLASH3] = { 550, 0.90, 850, 0.76 }, // taken to be alike
-    [STACK_FLASH2] = { 370, 0.96, 1000, 0.88 },
-    [STACK_TRITON] = { 370, 0.96, 1000, 0.88 },
-    [STACK_ATTENTION_EAGER] = { 650, 0.78, 650, 1 },
+    [STACK_CUDNN] = { 550, 0.90, 850 },
+    [STACK_FLASH3] = { 550, 0.90, 850 }, // taken to be alike
+    [STACK_FLASH2] = { 370, 0.96, 1000 },
+    [STACK_TRITON] = { 370, 0.96, 1000 },
+    [STACK_ATTENTION_EAGER] = { 650, 0.78, 650 },
+};
+
+// Of the rate that heads of 128 elements have, forward and backward: kernels fill tiles made for
+// 64, 128 and more, and backward passes of wide heads lack registers. There too, rows of 4,096
+// tokens.
+static const struct head_rate {
+    int64_t size; // at most
+    double cudnn[2], flash2[2];
+} head_rates[] = {
+    { 64, { 0.76, 0.78 }, { 0.88, 0.87 } },  { 80, { 0.67, 0.70 }, { 0.80, 0.70 } },
+    { 96, { 0.78, 0.81 }, { 0.97, 0.88 } },  { 128, { 1, 1 }, { 1, 1 } },
+    { 192, { 1.07, 0.66 }, { 0.95, 0.90 } }, { 256, { 1.11, 0.78 }, { 0.94, 0.88 } },
 };
 
 // Of FlashAttention-2's rate. llm-foundry's tables of 2023 grow by 94 to 107 TFLOP/s on A100s and
@@ -273,6 +284,19 @@ static double missed_bytes(const struct step_request *r, const struct gpu *gpu, 
     return missed / TILE_ROWS; // of a key and its value, 4 bytes an element, 4 FLOP in each row
 }
 
+// Latent attention's keys and values have sizes of their own, which nobody measured here.
+static const double *head_rate(const struct step_request *r)
+{
+    static const double as_measured[2] = { 1, 1 };
+    size_t last = sizeof head_rates / sizeof *head_rates - 1, i = 0;
+    if (r->model->kv_lora_rank || r->stack->attention == STACK_ATTENTION_EAGER)
+        return as_measured;
+    while (i < last && head_rates[i].size < r->model->head_size)
+        i++;
+    bool older = r->stack->attention == STACK_FLASH2 || r->stack->attention == STACK_TRITON;
+    return older ? head_rates[i].flash2 : head_rates[i].cudnn;
+}
+
 // The rates of attention, forward as a share of that of products.
 static void set_attention(struct machine *m, const struct step_request *r, const struct gpu *gpu)
 {
@@ -284,11 +308,11 @@ static void set_attention(struct machine *m, const struct step_request *r, const
                    : r->stack->attention == STACK_TRITON          ? TRITON_RATE * g->flash2
                    : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
                                                                   : g->modern;
-    if (r->model->head_size <= 64)
-        share *= curve->narrow;
     double most = share * m->product;
-    m->forward = (struct attention_rate){ most, curve->forward_length };
-    m->backward = (struct attention_rate){ curve->backward * most, curve->backward_length };
+    const double *head = head_rate(r);
+    m->forward = (struct attention_rate){ head[0] * most, curve->forward_length };
+    m->backward =
+        (struct attention_rate){ head[1] * curve->backward * most, curve->backward_length };
     if (r->stack->exact_gradients && !r->recipe->nondeterministic)
         m->backward = (struct attention_rate){ ORDERED_RATE * m->backward.most, ORDERED_LENGTH };
     if (kernel.backward == ENGINE_CUDNN_IN_PARTS)

@@ -417,6 +417,10 @@ static void add_kernel(struct build *b, double share, bool masked, double square
     double flops = squares * (query + out); // 2 · (q·kᵀ + p·v) · ½
     double moved = size * tokens * (query + key + value + out);
     double kept = moved + 4 * tokens * heads; // and the log-sum-exp of each row
+    // Values that are a part of a fused product's output hold all of it, beside the rotated queries
+    // and keys.
+    if (r->model->fused_qkv && !r->model->learned_positions && r->stack->kernels == STACK_EAGER)
+        kept += size * tokens * (query + key / heads_each);
     // All scores are written, go through an fp32 softmax, and are read. Kept are the softmax and
     // its 16-bit copy; backward has 16 bytes a score at its peak (bench/results/h200.md).
     if (eager) {

@@ -137,7 +137,7 @@ TEST(compute_of_our_engines_own_attention_is_slower_than_cudnns)
     setup = knowledge_setup(&k, "gemma-2-9b", "native", 1, 4096);
     double capped = knowledge_estimate(&setup).timing.attention_seconds;
     setup = knowledge_setup(&k, "gemma-2-9b", "llmq", 1, 4096);
-    CHECK(capped > 2 * knowledge_estimate(&setup).timing.attention_seconds);
+    CHECK(capped > 1.5 * knowledge_estimate(&setup).timing.attention_seconds);
 }
 
 TEST(compute_charges_the_bubble_of_a_pipeline)

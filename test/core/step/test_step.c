@@ -46,6 +46,34 @@ TEST(step_flops_equal_the_closed_formulas)
     check_flops("llama-3.1-70b", 2048, RECIPE_LORA, RECIPE_KEEP_ALL, 2.861e11);
 }
 
+// bench/gpu/saved_tensors.py: what autograd keeps of a layer under PEFT, bytes a token. Phi-4 keeps
+// the whole output of its fused product, of which values are a part.
+TEST(step_keeps_what_autograd_does_in_a_layer_of_other_families)
+{
+    static const struct {
+        const char *model;
+        double bytes;
+    } measured[] = { { "phi-4-14b", 320424 },
+                     { "glm-4-9b", 269832 },
+                     { "olmo-2-7b", 307280 },
+                     { "gemma-2-9b", 313900 } };
+    struct knowledge k = knowledge_open();
+    for (size_t m = 0; m < sizeof measured / sizeof *measured; m++) {
+        struct setup setup = knowledge_setup(&k, measured[m].model, "hf-peft", 1, 2048);
+        struct stack plain = *setup.stack; // without autocast
+        plain.adapters = STACK_ADAPTERS_PLAIN;
+        setup.stack = &plain;
+        setup.recipe.adapter_dtype = RECIPE_FP32;
+        struct estimate estimate = knowledge_estimate(&setup);
+        double kept = 0, layers = (double)setup.model->layers;
+        for (size_t i = 0; i < estimate.step.count; i++) {
+            const struct step_op *op = &estimate.step.ops[i];
+            kept += op->repeats >= layers ? op->kept_bytes * op->repeats : 0; // not the head's
+        }
+        CHECK_NEAR(kept / layers / 2048, measured[m].bytes, 2e-3);
+    }
+}
+
 // Forward, of attention, over what a causal kernel without a window computes.
 static double attention_share(const char *model, const char *stack, double width, bool packed)
 {
