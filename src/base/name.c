@@ -177,8 +177,10 @@ enum err name_unknown(const struct name_list *list, struct text query, const cha
     for (size_t i = 0; i < list->count; i++) {
         names[i] = list->entries[i].text;
         split(&entry, text_of(names[i]));
-        if (wanted.size < 2 || entry.size <= wanted.size || list->entries[i].row == last_row ||
-            memcmp(entry.text, wanted.text, wanted.size))
+        bool longer = wanted.size >= 2 && entry.size > wanted.size,
+             starts = longer && !memcmp(entry.text, wanted.text, wanted.size),
+             has_all = longer && wanted.count > 1 && holds(&entry, &wanted, NULL);
+        if (list->entries[i].row == last_row || (!starts && !has_all))
             continue;
         last_row = list->entries[i].row;
         if (++found <= 4)

@@ -109,6 +109,8 @@ TEST(catalog_names_the_nearest_where_a_name_is_unknown)
     CHECK(strstr(gpu(""), "there is no GPU"));
     CHECK(!strcmp(model("lama-3.1-8b"),
                   "there is no model \"lama-3.1-8b\"; did you mean llama-3.1-8b?"));
+    CHECK(!strcmp(model("llama-8b"), "there is no model \"llama-8b\"; did you mean llama-3-8b, "
+                                     "llama-3.1-8b?"));
     CHECK(!strcmp(model("llama-3.1"), "there is no model \"llama-3.1\"; did you mean llama-3.1-8b, "
                                       "llama-3.1-70b, llama-3.1-405b?"));
 }
