@@ -3,7 +3,7 @@
 were not made with.
 
     python3 bench/gpu/families_steps.py forecast OUT.csv       rows for gpuhours validate, with tokens/s of 1: the forecasts, before
-    python3 bench/gpu/families_steps.py OUT.jsonl [SECONDS]    there: median step behind warm-up, tokens/s, peak allocated memory
+    python3 bench/gpu/families_steps.py OUT.jsonl [SECONDS [FIRST]]    there, from that case on: median step, tokens/s, peak allocated memory
 
 Random weights, bf16, adapters of rank 16 on all linears as PEFT makes them, fused AdamW, no autocast, attention as transformers chooses.
 """
@@ -43,6 +43,19 @@ CASES = [
      num_key_value_heads=8, head_dim=128, intermediate_size=14336, vocab_size=131072, sliding_window=None)),
     ("smollm3-3b", "full", 2, 4096, False, "SmolLM3", dict(hidden_size=2048, num_hidden_layers=36, num_attention_heads=16,
      num_key_value_heads=4, intermediate_size=11008, vocab_size=128256, tie_word_embeddings=True, pad_token_id=0)),
+    # long rows
+    ("qwen3-14b", "lora", 1, 16384, True, "Qwen3", dict(hidden_size=5120, num_hidden_layers=40, num_attention_heads=40,
+     num_key_value_heads=8, head_dim=128, intermediate_size=17408, vocab_size=151936, tie_word_embeddings=False)),
+    ("smollm2-1.7b", "full", 1, 32768, True, "Llama", dict(hidden_size=2048, num_hidden_layers=24, num_attention_heads=32,
+     num_key_value_heads=32, intermediate_size=8192, vocab_size=49152, tie_word_embeddings=True)),
+    ("gemma-2-9b", "lora", 1, 8192, True, "Gemma2", dict(hidden_size=3584, num_hidden_layers=42, num_attention_heads=16,
+     num_key_value_heads=8, head_dim=256, intermediate_size=14336, vocab_size=256000)),
+    ("phi-4-14b", "lora", 1, 16384, True, "Phi3", dict(hidden_size=5120, num_hidden_layers=40, num_attention_heads=40,
+     num_key_value_heads=10, intermediate_size=17920, vocab_size=100352, pad_token_id=0)),
+    ("mistral-7b-v0.1", "lora", 2, 8192, True, "Mistral", dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32,
+     num_key_value_heads=8, intermediate_size=14336, vocab_size=32000, sliding_window=4096)),
+    ("olmo-2-7b", "full", 1, 32768, True, "Olmo2", dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32,
+     num_key_value_heads=32, intermediate_size=11008, vocab_size=100352)),
 ]
 CONFIGS = {"Gemma3": "Gemma3TextConfig"}
 COLUMNS = ("id,source,model,method,lora_rank,lora_targets,precision,seq_len,packed,micro_batch,grad_accum,checkpointing,parallelism,"
@@ -64,7 +77,7 @@ def measure(model_name, method, rows, width, recompute, kind, shape, steps=11, w
     import transformers
 
     config = getattr(transformers, CONFIGS.get(kind, kind + "Config"))(
-        **{**shape, "max_position_embeddings": 16384, "use_cache": False})
+        **{**shape, "max_position_embeddings": 65536, "use_cache": False})
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     torch.set_default_dtype(torch.bfloat16)
@@ -105,7 +118,7 @@ def main():
     import torch
 
     out, end = open(sys.argv[1], "a"), time.time() + float(sys.argv[2] if len(sys.argv) > 2 else 280)
-    for case in CASES:
+    for case in CASES[int(sys.argv[3]) if len(sys.argv) > 3 else 0:]:
         if time.time() > end:
             break
         try:

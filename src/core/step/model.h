@@ -105,7 +105,7 @@ size_t model_linears(const struct model *model, enum model_layer kind,
 size_t model_norms(const struct model *model, struct model_norm out[MODEL_NORMS]); // of any layer
 struct model_linear model_head(const struct model *model);      // the output head, tied or not
 int64_t model_full_attention_layers(const struct model *model); // those without a window
-bool model_caps_scores(const struct model *model); // attention's, softly: Gemma 2 alone does
+bool model_caps_scores(const struct model *model); // and logits, softly: Gemma 2 alone does
 
 // What attention reads and gives per token: all query, key and value heads, and what enters "o".
 // Of latent attention the expanded keys and values, as training computes them.

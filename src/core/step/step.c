@@ -628,6 +628,10 @@ static void add_head(struct build *b)
         b->step->trained_weights = trained;
         b->step->frozen_weights = frozen;
     }
+    // A cap divides, takes the tanh, which is kept, and multiplies.
+    bool capped = model_caps_scores(model) && r->stack->kernels == STACK_EAGER;
+    if (capped)
+        add_elementwise(b, "soft cap", (struct traffic){ 12, 14, 3, 3, 0 }, scored * vocabulary, 0);
     double moved = usual ? r->stack->loss_moved_bytes : r->passes.loss_moved_bytes;
     double kernels = r->stack->kernels == STACK_EAGER ? 4 : 2;
     double rate = usual && r->stack->kernels == STACK_EAGER ? 0.96 : 0;
@@ -644,7 +648,8 @@ static void add_head(struct build *b)
     // A model in pure fp16, without autocast, keeps its logits in 16 bits: 8 bytes of the 12.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
     double row = scored / fmax(1, r->batch.rows) * r->passes.loss_row_bytes;
-    b->step->loss_peak_bytes = fmin((narrow * per_logit * scored + row) * vocabulary,
+    double cap = capped ? element_bytes(b) : 0;
+    b->step->loss_peak_bytes = fmin(((narrow * per_logit + cap) * scored + row) * vocabulary,
                                     usual ? r->stack->loss_most_bytes : INFINITY);
 }
 

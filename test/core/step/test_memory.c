@@ -71,6 +71,41 @@ TEST(memory_is_within_two_percent_of_peft_on_an_h200)
     }
 }
 
+// bench/gpu/families_steps.py: fused projections, norms behind layers, capped logits, masks of
+// windows.
+TEST(memory_of_other_families_is_within_a_percent_of_peft_on_an_h200)
+{
+    static const struct {
+        const char *model;
+        double rows, width;
+        int checkpointing;
+        double allocated_gib;
+    } families[] = {
+        { "gemma-2-9b", 2, 2048, RECIPE_KEEP_ALL, 81.84 },
+        { "gemma-2-9b", 1, 8192, RECIPE_RECOMPUTE, 47.70 },
+        { "gemma-3-4b", 4, 2048, RECIPE_KEEP_ALL, 92.56 },
+        { "gemma-3-12b", 1, 4096, RECIPE_RECOMPUTE, 36.29 },
+        { "phi-4-14b", 2, 2048, RECIPE_KEEP_ALL, 81.56 },
+        { "olmo-2-7b", 2, 4096, RECIPE_KEEP_ALL, 98.44 },
+        { "granite-3-8b", 4, 1024, RECIPE_KEEP_ALL, 60.83 },
+        { "glm-4-9b", 2, 2048, RECIPE_KEEP_ALL, 66.26 },
+        { "starcoder2-7b", 2, 4096, RECIPE_KEEP_ALL, 83.53 },
+        { "qwen3-14b", 1, 16384, RECIPE_RECOMPUTE, 62.69 },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        struct setup setup =
+            knowledge_setup(&k, families[i].model, "hf-peft", families[i].rows, families[i].width);
+        struct stack plain = *setup.stack; // without autocast
+        plain.adapters = STACK_ADAPTERS_PLAIN;
+        setup.stack = &plain;
+        setup.recipe.adapter_dtype = RECIPE_FP32;
+        setup.recipe.checkpointing = families[i].checkpointing;
+        double allocated = knowledge_estimate(&setup).memory.allocated_bytes / gib;
+        CHECK_NEAR(allocated, families[i].allocated_gib, 0.01);
+    }
+}
+
 TEST(memory_of_qlora_with_dropout_in_fp32_is_within_four_percent_of_peft_on_an_h200)
 {
     // bench/gpu/quantized_memory.py: eager attention, no autocast, rank 64, dropout 0.1, 4-bit
