@@ -3,6 +3,7 @@
 // run them: products, attention, element-wise operations, loss, optimizer.
 
 #include "core/step/again.h"
+#include "core/step/attended.h"
 #include "core/step/encoder.h"
 #include "core/step/moe.h"
 
@@ -358,37 +359,6 @@ static void add_norm(struct build *b, const char *name, double elements, double 
         b->repeats * weights;
 }
 
-// Σ l² as a layer with a sliding window sees it: l·(2w − w²/l) for rows longer than the window.
-static double windowed(const struct step_batch *batch, double window)
-{
-    double length = batch->tokens > 0 ? batch->squares / batch->tokens : 0;
-    if (window <= 0 || length <= window)
-        return batch->squares;
-    return batch->squares * (2 * window / length - window * window / (length * length));
-}
-
-static double attention_squares(const struct step_request *request)
-{
-    const struct model *model = request->model;
-    double all = (double)model->layers, full = (double)model_full_attention_layers(model);
-    return (full * request->batch.squares +
-            (all - full) * windowed(&request->batch, (double)model->sliding_window)) /
-           all;
-}
-
-// Of the layers, those whose attention has a mask: all where a batch is padded; without padding
-// those with a window no longer than the rows, which sdpa's kernels do not know by themselves.
-static double masked_share(const struct step_request *r)
-{
-    const struct model *model = r->model;
-    if (!r->stack->masks || r->stack->attention == STACK_ATTENTION_EAGER)
-        return 0;
-    double length = r->batch.tokens > 0 ? r->batch.squares / r->batch.tokens : 0;
-    bool binds = model->sliding_window && length >= (double)model->sliding_window;
-    double full = (double)model_full_attention_layers(model);
-    return r->batch.padded ? 1 : binds && !r->batch.packed ? 1 - full / (double)model->layers : 0;
-}
-
 // What transformers' sdpa adds around its kernel under a mask: it copies keys and values for each
 // query head, sums their gradients, and turns the mask into numbers in every layer.
 static void add_mask(struct build *b, double copied, double heads_each, double squares)
@@ -457,7 +427,7 @@ static void add_kernel(struct build *b, double share, bool masked, double square
 static void add_attention(struct build *b)
 {
     const struct step_request *r = b->request;
-    double hidden = masked_share(r), pieces = (double)r->layout->context;
+    double hidden = attended_masked_share(r), pieces = (double)r->layout->context;
     double out = (double)model_attention_width(r->model) / b->tensor;
     if (hidden > 0)
         add_kernel(b, hidden, true, r->batch.squares);
@@ -468,7 +438,7 @@ static void add_attention(struct build *b)
         add_elementwise(b, "ring", (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces, 0 },
                         b->tokens * out, 0);
     if (hidden < 1) // behind windows that have a mask, only layers without one are left
-        add_kernel(b, 1 - hidden, false, hidden > 0 ? r->batch.squares : attention_squares(r));
+        add_kernel(b, 1 - hidden, false, hidden > 0 ? r->batch.squares : attended_squares(r));
 }
 
 // What belongs to routed experts beside their products: activation, router, dispatch, combine.

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// attended: how many scores attention computes, where layers have sliding windows and masks.
+
+#pragma once
+
+#include "core/step/step.h"
+
+// Σ l² of a layer's documents, the mean over layers with and without a window; kernels that know
+// windows compute nothing outside of them.
+double attended_squares(const struct step_request *request);
+
+// Of the layers, those whose attention has a mask: all where a batch is padded; without padding
+// those with a window no longer than the rows, which sdpa's kernels do not know by themselves.
+double attended_masked_share(const struct step_request *request);
