@@ -498,12 +498,15 @@ static enum err conclude(struct pilot *out, struct job *job)
 {
     bool is_too_short = job->steady.ordinary_steps < 1 || !(job->steady.tokens_per_s.mid > 0);
     TRY(decide(job, &is_too_short));
-    if (is_too_short)
+    if (is_too_short) {
+        double seconds = clock_seconds() - job->began, count = (double)job->steps.step_count;
         return fail(ERR_ANSWER,
-                    "%zu steps in %.0f s are too few for a result: %s; give it more time with "
-                    "--minutes",
-                    job->steps.step_count, clock_seconds() - job->began,
-                    job->steady.reason ? job->steady.reason : "no step after the warm-up");
+                    "%zu steps of %lld micro-batches in %.0f s are too few for a result, which "
+                    "needs %d behind the warm-up: give --minutes %.0f, or a plan with a smaller "
+                    "--global-batch",
+                    job->steps.step_count, (long long)job->training.settings.accumulation, seconds,
+                    STEADY_LEAST, ceil((STEADY_LEAST + 4) * seconds / fmax(1, count) / 60));
+    }
     fill_rate(out, job);
     pilot_fit_make(&out->fit, job->arena, job->steps.samples, job->steps.sample_count);
     out->apart.startup_seconds = job->first_step_seconds;

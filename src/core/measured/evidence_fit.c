@@ -233,7 +233,7 @@ static double share_inside(const struct fit *fit, double moved, double weight)
 // The likeliest spreads are those of the whole distribution; what is promised is the 80 % range. By
 // likelihood alone 82 % of the weight is inside, and 87 % of runs that are forecast without their
 // source. All spreads are moved so that 80 % of the weight is, as far as that outweighs the doubt.
-static void hold_the_promise(struct fit *fit)
+static void hold_80_percent(struct fit *fit)
 {
     double low = -1, high = 1, weight = 0;
     for (size_t i = 0; i < fit->count; i++)
@@ -247,8 +247,8 @@ static void hold_the_promise(struct fit *fit)
         else
             high = moved;
     }
-    double told = steepest * weight;
-    fit->out->log_widest += high * told / (told + 1 / (doubt * doubt));
+    double runs_say = steepest * weight, before_them = 1 / (doubt * doubt); // as in climb_widest()
+    fit->out->log_widest += high * runs_say / (runs_say + before_them);
 }
 
 // Begins at the narrowings of a similar fit, or at none.
@@ -287,5 +287,5 @@ void evidence_fit(struct evidence *out, struct arena *arena, const struct eviden
     fit.curve = ARENA_NEW(arena, double, out->count + 1);
     begin(&fit, similar);
     climb(&fit);
-    hold_the_promise(&fit);
+    hold_80_percent(&fit);
 }

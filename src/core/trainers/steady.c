@@ -13,7 +13,6 @@
 #include <string.h>
 
 enum {
-    STEPS_LEAST = 8,   // ordinary reports needed for a result
     COSINES_LEAST = 4, // of the variance estimate
     COSINES_MOST = 64,
 };
@@ -524,7 +523,7 @@ static const char *reason_of(const struct steady *out, struct arena *arena)
         return text_format(arena,
                            "only %lld ordinary reports after warm-up, at least %d are needed: run "
                            "it longer, or let the trainer report more often",
-                           (long long)out->ordinary_reports, STEPS_LEAST);
+                           (long long)out->ordinary_reports, STEADY_LEAST);
     case STEADY_DRIFTS:
         return text_format(arena, "steps get %s throughout, by %s over the measurement", trend,
                            change);
@@ -580,7 +579,7 @@ static void measure_ordinary(struct steady *out, struct arena *arena, struct ser
     }
     out->ordinary_reports = (int64_t)count;
     out->spread = stats_range(scratch, count);
-    if (count < STEPS_LEAST) {
+    if (count < STEADY_LEAST) {
         out->verdict = STEADY_TOO_SHORT;
         return;
     }

@@ -29,6 +29,7 @@
 
 struct arena;
 
+enum { STEADY_LEAST = 8 }; // ordinary reports needed for a result
 // Events that the log reported with a step. More than one may hold.
 enum { STEADY_EVALUATED = 1, STEADY_SAVED = 2 };
 
