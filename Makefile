@@ -310,7 +310,7 @@ build/page/node_modules:
 
 # Debian packages, checked once; again by the first make that may install what INSTALL=0 left out.
 $(BUILD)/deps: tools/deps $(if $(filter 0,$(INSTALL)),,$(shell test ! -s $(BUILD)/deps || echo FORCE))
-	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps $(PACKAGES) > $@ || { rm -f $@; exit 1; }
+	@mkdir -p $(@D); : > $@; INSTALL=$(INSTALL) MISSING=$@ tools/deps $(PACKAGES) || { rm -f $@; exit 1; }
 build/deps-web: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang lld wasi-libc nodejs && \
 	 INSTALL=$(INSTALL) tools/deps libclang-rt-$$(clang -dumpversion | cut -d. -f1)-dev-wasm32 && touch $@

@@ -3,8 +3,7 @@
 
     python3 bench/gpu/saved_tensors.py [MODEL…]     models of families_steps.py; with the method that they have there
 
-Two layers less one: every storage that autograd keeps and that is no weight, with its type, elements over the tokens, and the names of
-the operations that keep it.
+Two layers less one: every storage that autograd keeps and that is no weight, with its type and elements over the tokens.
 """
 import collections
 import sys
