@@ -346,6 +346,7 @@ static struct wrapped_settings settings_of(const struct command_line *line,
         settings.step_tokens = outlook_step_tokens(plan);
     if (plan) {
         settings.gpus = (int)plan->gpus;
+        settings.planned_tokens = outlook_step_tokens(plan);
         settings.sights = outlook_sights(plan);
         settings.steps_per_epoch = plan->steps_per_epoch;
         settings.accumulation = plan->configuration.accumulation;

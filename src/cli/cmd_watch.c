@@ -316,6 +316,7 @@ static enum err run(struct command_line *line)
         .step_tokens = isnan(asked.tokens_per_step) ? outlook_step_tokens(&watch->plan)
                                                     : asked.tokens_per_step,
         .gpus = (int)watch->plan.gpus,
+        .planned_tokens = outlook_step_tokens(&watch->plan),
         .sights = outlook_sights(&watch->plan),
         .steps_per_epoch = watch->plan.steps_per_epoch,
         .accumulation = watch->plan.configuration.accumulation,

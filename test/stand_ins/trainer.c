@@ -2,7 +2,8 @@
 // trainer MODE [STEPS [MILLISECONDS [FILE]]]: stands for a trainer in tests of pilot and watch.
 //
 // Prints tqdm's bar on standard error, the first steps slower than the rest, and misbehaves as its
-// mode says.
+// mode says. Each step ends at its time, however late the one before was printed: a busy machine
+// does not make steps slower.
 
 #define _GNU_SOURCE
 
@@ -25,8 +26,13 @@ static int is(const char *name)
 
 static void rest(double ms)
 {
-    struct timespec t = { (time_t)(ms / 1000), (long)(ms * 1e6) % 1000000000L };
-    nanosleep(&t, NULL);
+    static struct timespec end;
+    if (!end.tv_sec)
+        clock_gettime(CLOCK_MONOTONIC, &end);
+    long long ns = end.tv_nsec + (long long)(ms * 1e6);
+    end.tv_sec += (time_t)(ns / 1000000000);
+    end.tv_nsec = (long)(ns % 1000000000);
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL);
 }
 
 static void forever(void)

@@ -222,15 +222,15 @@ static void borrow_tokens(struct wrapped *run, struct step_series *series)
     }
 }
 
-// New widths that each report is expected to bring. A resumed run is a new process: it meets all of
-// them again.
-static void expect_widths(const struct wrapped *run, struct step_series *series)
+// New widths that each report is expected to bring; sights NULL: none. A resumed run is a new
+// process: it meets all of them again.
+static void expect_widths(struct step_series *series, const struct packing_sights *sights)
 {
     double done = 0, seen = 0;
-    for (size_t i = 0; run->settings.sights && i < series->count; i++) {
+    for (size_t i = 0; i < series->count; i++) {
         struct steady_step *step = &series->steps[i];
         done += step->count > 0 ? (double)step->count : 1;
-        double now = packing_widths_seen(run->settings.sights, done);
+        double now = sights ? packing_widths_seen(sights, done) : 0;
         step->widths = now - seen;
         seen = now;
     }
@@ -238,18 +238,38 @@ static void expect_widths(const struct wrapped *run, struct step_series *series)
 
 // The tokens that each report is expected to have, where the order of rows tells. A resumed run
 // goes on in that order.
-static void expect_tokens(const struct wrapped *run, struct step_series *series)
+static void expect_tokens(struct step_series *series, const struct packing_sights *sights,
+                          double steps)
 {
-    const struct packing_sights *sights = run->settings.sights;
-    double steps = run->settings.rule.total_steps;
     double mean = sights && steps > 0 ? packing_tokens_seen(sights, steps) / steps : 0;
-    for (size_t i = 0; mean > 0 && i < series->count; i++) {
+    for (size_t i = 0; i < series->count; i++) {
         struct steady_step *step = &series->steps[i];
         double end = (double)step->number,
                begin = end - (double)(step->count > 0 ? step->count : 1);
         step->share =
-            (packing_tokens_seen(sights, end) - packing_tokens_seen(sights, begin)) / mean;
+            mean > 0
+                ? (packing_tokens_seen(sights, end) - packing_tokens_seen(sights, begin)) / mean
+                : 0;
     }
+}
+
+bool wrapped_departs(const struct wrapped *run, double step_tokens)
+{
+    const double most = 1.5; // batches of random rows differ by less
+    double planned = run->settings.planned_tokens;
+    return planned > 0 && (step_tokens > most * planned || planned > most * step_tokens);
+}
+
+// The tokens of a mean step, as far as the steps so far tell them.
+static double mean_tokens(const struct step_series *series)
+{
+    double tokens = 0, steps = 0;
+    for (size_t i = 0; i < series->count; i++) {
+        const struct steady_step *step = &series->steps[i];
+        tokens += step->tokens;
+        steps += step->share > 0 ? step->share : step->count > 0 ? (double)step->count : 1;
+    }
+    return series->origin == STEP_SERIES_NONE ? NAN : tokens / steps;
 }
 
 static void measure(struct wrapped *run)
@@ -259,13 +279,24 @@ static void measure(struct wrapped *run)
     struct step_series *series = (struct step_series *)&run->source->series;
     if (!series->gpus)
         series->gpus = wrapped_gpus(run);
-    expect_tokens(run, series);
+    struct steady_rule rule = run->settings.rule;
+    const struct packing_sights *sights = run->settings.sights;
+    expect_tokens(series, sights, rule.total_steps);
     step_series_finish(series);
     borrow_tokens(run, series);
-    expect_widths(run, series);
-    run->settings.rule.clock_seconds = step_series_clock(series);
+    if (wrapped_departs(run, mean_tokens(series))) { // the plan tells nothing of these batches
+        sights = NULL;
+        rule = (struct steady_rule){ .level = rule.level,
+                                     .wanted = rule.wanted,
+                                     .until_narrow = rule.until_narrow,
+                                     .rest = rule.rest };
+        expect_tokens(series, NULL, 0);
+        step_series_finish(series);
+    }
+    expect_widths(series, sights);
+    rule.clock_seconds = step_series_clock(series);
     arena_rewind(&run->scratch, (struct arena_mark){ 0 });
-    steady_measure(&run->steady, &run->scratch, series->steps, series->count, &run->settings.rule);
+    steady_measure(&run->steady, &run->scratch, series->steps, series->count, &rule);
     run->measured_seconds = clock_seconds();
     run->measuring_seconds = run->measured_seconds - began;
 }

@@ -31,6 +31,7 @@ struct wrapped_settings {
     double silent_seconds;  // without output and steps before it is stopped; INFINITY: never
     double sample_seconds;  // between samples of the GPUs
     double step_tokens;     // NAN: as the trainer reports
+    double planned_tokens;  // per step, on average; 0 or NAN: no plan
     double accumulation;    // of the plan, for bars that count micro-batches; 0 or NAN: unknown
     double steps_per_epoch; // of the plan, for logs without a count of steps; 0 or NAN: unknown
     int gpus;               // that train; 0: those seen in use
@@ -92,6 +93,7 @@ void wrapped_end(struct wrapped *run);
 double wrapped_steps(const struct wrapped *run); // completed, as the trainer counts them
 int wrapped_gpus(const struct wrapped *run);     // in use on this machine; 0: none seen
 bool wrapped_uses(const struct wrapped *run, int device);
+bool wrapped_departs(const struct wrapped *run, double step_tokens); // from the planned tokens
 double wrapped_elapsed(const struct wrapped *run);
 
 // Messages about how it ended: had to be killed, left processes …

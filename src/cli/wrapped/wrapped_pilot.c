@@ -274,13 +274,12 @@ static const char *find_doubts(const struct wrapped *run, const struct pilot *pi
     const char *own =
         step_series_doubts(&run->source->series, arena, pilot->tokens_per_s.mean, counted);
     double seen = pilot->composition.tokens, planned = plan ? outlook_step_tokens(plan) : NAN;
-    const double most = 1.5; // batches of random rows differ by less
     struct out out = { .arena = arena };
     if (run->source->series.out_of_memory)
         out_put(&out, "the trainer ran out of GPU memory");
     if (own)
         out_put(&out, "%s%s", out.size ? "; " : "", own);
-    if (seen > most * planned || planned > most * seen)
+    if (wrapped_departs(run, seen))
         out_put(&out, "%sits steps have %s tokens, and the plan's %s", out.size ? "; " : "",
                 text_commas(arena, llround(seen)), text_commas(arena, llround(planned)));
     return out.size ? out_string(&out) : NULL;
