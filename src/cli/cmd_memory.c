@@ -74,6 +74,7 @@ static enum err run(struct command_line *line)
     struct plan_data data;
     TRY(data_plan(&data, line));
     TRY(data_request(&request, &data));
+    data_note_unused(&request.recipe, line);
     struct fit fit;
     TRY(fit_make(&fit, line->arena, &data, &request));
     struct out out = print_out(line->arena);

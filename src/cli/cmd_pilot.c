@@ -522,7 +522,14 @@ static enum err run(struct command_line *line)
     engine.at_least = asked.at_least;
     bool is_told;
     TRY(pilot_engine_run(&pilot, line, &engine, &is_told));
-    return is_told ? OK : show(&pilot, NULL, line);
+    if (is_told)
+        return OK;
+    enum err verdict = OK;
+    if (!pilot.steady)
+        verdict = fail(ERR_ANSWER, "not steady after %lld steps: %s",
+                       (long long)(pilot.warmup_steps + pilot.steps), pilot.verdict);
+    const char *why = text_copy(line->arena, text_of(verdict ? error_text() : ""));
+    return conclude(&pilot, NULL, line, verdict, why);
 }
 
 static const char *const first[] = {

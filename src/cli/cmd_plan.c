@@ -119,24 +119,14 @@ static enum err read_layers(struct plan_request *request, const struct pilot *pi
     return command_again(line, groups);
 }
 
-static bool gives(const struct command_line *line, const char *option)
-{
-    size_t size = strlen(option);
-    for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
-        if (!strncmp(line->words[i], option, size) &&
-            (!line->words[i][size] || line->words[i][size] == '='))
-            return true;
-    return false;
-}
-
 // The plan of a job on one's own machine is made for its GPUs, unless others were asked for.
 static void run_on(struct plan_request *request, const struct offer *machine,
                    const struct command_line *line)
 {
-    if (gives(line, "--gpu"))
+    if (command_gives(line, "--gpu"))
         return;
     request->gpu = machine->gpu;
-    if (!gives(line, "--gpus"))
+    if (!command_gives(line, "--gpus"))
         request->gpus = machine->gpus;
 }
 
@@ -185,6 +175,7 @@ static enum err run(struct command_line *line)
     if (machine.machine)
         run_on(&request, &data.catalog.offers[data.catalog.offer_count - 1], line);
     TRY(data_request(&request, &data));
+    data_note_unused(&request.recipe, line);
     ledger_entry_learn(&data, line);
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
     TRY(plan_make(plan, line->arena, &data, &request));

@@ -131,6 +131,16 @@ static bool is_listed(const char *const *names, const char *name)
     return *names;
 }
 
+bool command_gives(const struct command_line *line, const char *option)
+{
+    size_t size = strlen(option);
+    for (int i = 0; i < line->count && strcmp(line->words[i], "--"); i++)
+        if (!strncmp(line->words[i], option, size) &&
+            (!line->words[i][size] || line->words[i][size] == '='))
+            return true;
+    return false;
+}
+
 void command_pick(struct field *out, const struct field *table, const char *const *names,
                   bool listed)
 {

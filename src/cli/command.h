@@ -74,6 +74,8 @@ enum err command_read(struct command_line *line, const struct options *groups);
 // Reads the same words once more, over values that were filled into the groups since.
 enum err command_again(struct command_line *line, const struct options *groups);
 
+bool command_gives(const struct command_line *line, const char *option); // "--gpu"
+
 // Copies the fields of a table whose names are, or are not, in the list (ended by NULL); out has
 // room for all of them and the end.
 void command_pick(struct field *out, const struct field *table, const char *const *names,

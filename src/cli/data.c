@@ -3,6 +3,7 @@
 
 #include "cli/data.h"
 
+#include "cli/terminal/print.h"
 #include "host/folder.h"
 
 #include <string.h>
@@ -115,6 +116,24 @@ enum err data_request(struct plan_request *request, const struct plan_data *data
     if (request->stack && is_path(request->stack))
         TRY(read_stack(&request->own_stack, data, request->stack));
     return OK;
+}
+
+void data_note_unused(const struct recipe *recipe, const struct command_line *line)
+{
+    static const struct {
+        const char *option;
+        enum recipe_method since; // the first method, in their order, that has it
+    } options[] = {
+        { "--rank", RECIPE_LORA },          { "--alpha", RECIPE_LORA },
+        { "--targets", RECIPE_LORA },       { "--dropout", RECIPE_LORA },
+        { "--rslora", RECIPE_LORA },        { "--adapter-dtype", RECIPE_LORA },
+        { "--quantization", RECIPE_QLORA },
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options && !line->common.quiet; i++)
+        if (recipe->method < (int)options[i].since && command_gives(line, options[i].option))
+            print_note("%s is not used: --method %s has no %s", options[i].option,
+                       recipe_methods[recipe->method],
+                       options[i].since == RECIPE_LORA ? "adapters" : "quantized weights");
 }
 
 const struct plan_request *data_defaults(struct arena *arena)

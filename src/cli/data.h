@@ -19,6 +19,9 @@ enum err data_model(const struct model **out, const struct catalog *catalog, con
 // file.
 enum err data_request(struct plan_request *request, const struct plan_data *data);
 
+// Says which options of adapters or quantized weights stand beside a method that has none.
+void data_note_unused(const struct recipe *recipe, const struct command_line *line);
+
 // What a plan takes for options that are not given, with the built-in catalogs: for --help.
 const struct plan_request *data_defaults(struct arena *arena);
 

@@ -2,7 +2,7 @@
 # A trainer that ends after three seconds: its rate is written, as one that was too brief to be sustained.
 . test/cli/wrapped.inc
 marked "$GPUHOURS" pilot --quiet --ledger off --tokens-per-step 100 --out "$work/pilot.json" -- \
-    awk 'BEGIN { for (i = 0; i <= 30; i++) { printf "step %d loss 1.5\n", i; fflush(); system("sleep 0.1") } }' >"$work/out" 2>"$work/err"
+    "$trainer" trains 60 50 >"$work/out" 2>"$work/err"
 echo "exit $?"
 said "$work/err" | sed 's/[0-9.]* m*s of steady/TIME of steady/'
 grep -ac 'tokens/s sustained' "$work/out"

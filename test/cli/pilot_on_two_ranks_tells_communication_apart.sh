@@ -5,8 +5,9 @@ trap 'rm -rf "$work"' EXIT
 tiny=test/data/tiny_model
 "$GPUHOURS" plan $tiny/rows.jsonl --model $tiny --labels completion --stack native --gpu h100 --gpus 2 --parallel fsdp --context 64 \
     --micro-batch 1 --global-batch 4 --precision fp32 --search off --ledger off --json >"$work/plan.json"
-"$GPUHOURS" pilot --plan "$work/plan.json" --model $tiny --data $tiny/rows.jsonl --labels completion --device cpu --steps 12 --minutes 1 \
-    --ranks 2 --ledger off --quiet --out "$work/pilot.json" >/dev/null 2>&1
+. test/cli/settled.inc
+settled "$GPUHOURS" pilot --plan "$work/plan.json" --model $tiny --data $tiny/rows.jsonl --labels completion --device cpu --steps 12 --minutes 1 \
+    --ranks 2 --ledger off --quiet --out "$work/pilot.json" >/dev/null
 echo "ended with $?"
 grep -E '"(gpus|parallel|accumulation|global_batch)"' "$work/pilot.json"
 sed -n 's/.*"\(communication_seconds\|waited_seconds\)": *\([0-9.e+-]*\).*/\1 \2/p; s/.*"mean": \([0-9.e+-]*\).*/mean \1/p' "$work/pilot.json" |

@@ -10,8 +10,9 @@ grep -A 4 '^  "model"' "$work/plan.json" | sed "s|$work|WORK|"
 first() { # what hosts recommends first, and how many places it compares
     "$GPUHOURS" hosts --plan "$work/plan.json" --today 2026-09-01 "$@" | sed -n 1,2p
 }
+. test/cli/settled.inc
 pilot() {
-    "$GPUHOURS" pilot --plan "$work/plan.json" --device cpu --steps 8 --out "$work/pilot.json" "$@" >"$work/out" 2>"$work/err"
+    settled "$GPUHOURS" pilot --plan "$work/plan.json" --device cpu --steps 8 --out "$work/pilot.json" "$@" >"$work/out"
     echo "exit $?"
     grep 'weights' "$work/err" | sed "s|$work|WORK|"
     grep -c 'tokens/s' "$work/out"

@@ -17,6 +17,7 @@ struct trial {
     struct recipe recipe;
     struct layout layout;
     double rows, context;
+    bool sure; // it must fit with a probability of memory_sure, not just be more likely to than not
 };
 
 static struct workload workload_of(const struct trial *trial)
@@ -45,21 +46,27 @@ static enum err plan_bytes(struct memory *out, struct arena *arena, const struct
     return estimate_memory(out, arena, &setup);
 }
 
+static bool fits(const struct trial *trial, const struct memory *memory)
+{
+    return trial->sure ? search_is_stable(memory) : memory->fits;
+}
+
 // The largest of 1 … most for which the trial fits when value holds that many units; 0 if none
 // does. Doubles until it no longer fits, then halves the interval.
 static enum err largest(int64_t *out, struct arena *arena, struct trial *trial, double *value,
                         double unit, int64_t most)
 {
-    int64_t fits = 0, too_many = most + 1;
-    for (int64_t next = 1; fits + 1 < too_many;) {
+    int64_t enough = 0, too_many = most + 1;
+    for (int64_t next = 1; enough + 1 < too_many;) {
         struct memory memory;
         *value = (double)next * unit;
         TRY(plan_bytes(&memory, arena, trial));
-        *(memory.fits ? &fits : &too_many) = next;
-        next = too_many > most && fits * 2 <= most ? fits * 2 : fits + (too_many - fits) / 2;
-        next = next > fits ? next : fits + 1;
+        *(fits(trial, &memory) ? &enough : &too_many) = next;
+        next =
+            too_many > most && enough * 2 <= most ? enough * 2 : enough + (too_many - enough) / 2;
+        next = next > enough ? next : enough + 1;
     }
-    *out = fits;
+    *out = enough;
     return OK;
 }
 
@@ -75,7 +82,7 @@ static enum err choose_layout(struct trial *trial, struct arena *arena)
         struct memory memory;
         TRY(layout_read(&trial->layout, text_of(usual[i]), gpus));
         TRY(plan_bytes(&memory, arena, trial));
-        if (gpus == 1 || memory.fits)
+        if (gpus == 1 || fits(trial, &memory))
             break;
     }
     return OK;
@@ -93,7 +100,7 @@ static enum err choose_checkpointing(struct trial *trial, struct arena *arena)
     while (!given && trial->space->gpu && trial->recipe.checkpointing < RECIPE_RECOMPUTE) {
         struct memory memory;
         TRY(plan_bytes(&memory, arena, trial));
-        if (memory.fits)
+        if (fits(trial, &memory))
             break;
         while (!stack_recomputes(stack, ++trial->recipe.checkpointing))
             ;
@@ -122,18 +129,54 @@ static enum err find_largest(struct fit *out, struct arena *arena, const struct 
     return OK;
 }
 
+// The plan of a request, and the trial of its configuration.
+static enum err begin(struct trial *out, struct plan *plan, struct search_space *space,
+                      struct arena *arena, const struct plan_data *data,
+                      const struct plan_request *request)
+{
+    TRY(plan_begin(plan, arena, data, request));
+    TRY(plan_space(space, plan));
+    *out = (struct trial){ .plan = plan,
+                           .space = space,
+                           .recipe = space->recipe,
+                           .rows = fmax(1, space->micro_batch),
+                           .context = plan->rule.context };
+    return OK;
+}
+
+// A number of GPUs that the request cannot be laid out on is skipped.
+static void find_fewest(struct fit_fewest *out, struct arena *arena, const struct plan_data *data,
+                        const struct plan_request *asked, int method)
+{
+    *out = (struct fit_fewest){ .gpus = -1 };
+    for (int64_t gpus = 1; gpus <= FIT_MOST_GPUS && out->gpus < 1; gpus *= 2) {
+        struct plan_request request = *asked;
+        struct plan *plan = ARENA_NEW(arena, struct plan, 1);
+        struct search_space space;
+        struct trial trial;
+        struct memory memory;
+        request.recipe.method = method;
+        request.gpus = gpus;
+        request.nodes = PLAN_NOT_GIVEN;
+        if (begin(&trial, plan, &space, arena, data, &request))
+            continue;
+        trial.sure = true;
+        if (choose_checkpointing(&trial, arena) || plan_bytes(&memory, arena, &trial))
+            continue;
+        out->gpus = memory.fits ? gpus : 0;
+        out->checkpointing = trial.recipe.checkpointing;
+        out->layout = trial.layout;
+        out->fit_probability = memory.fit_probability;
+    }
+}
+
 enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *data,
                   const struct plan_request *request)
 {
     struct plan *plan = ARENA_NEW(arena, struct plan, 1);
     struct search_space space;
-    TRY(plan_begin(plan, arena, data, request));
-    TRY(plan_space(&space, plan));
-    struct trial trial = { .plan = plan,
-                           .space = &space,
-                           .recipe = space.recipe,
-                           .rows = fmax(1, space.micro_batch),
-                           .context = plan->rule.context };
+    struct trial trial;
+    TRY(begin(&trial, plan, &space, arena, data, request));
     TRY(choose_checkpointing(&trial, arena));
     struct setup setup = { .stack = plan->stack, .recipe = trial.recipe, .layout = trial.layout };
     *out = (struct fit){ .model = plan->model,
@@ -147,5 +190,7 @@ enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *
                          .chooses = space.recipe.checkpointing == RECIPE_AUTO,
                          .from = request->from };
     TRY(plan_bytes(&out->memory, arena, &trial));
+    for (int i = 0; space.gpu && i < RECIPE_METHODS; i++)
+        find_fewest(&out->fewest[i], arena, data, request, i);
     return space.gpu ? find_largest(out, arena, &trial) : OK;
 }

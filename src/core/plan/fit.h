@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fit: the byte plan of a request, and the largest micro-batch and context that fit.
+// fit: the byte plan of a request, the largest micro-batch and context that fit, and the fewest
+// GPUs.
 //
 //     struct fit fit;
 //     TRY(fit_make(&fit, arena, &data, &request));
@@ -18,6 +19,13 @@ struct fit_largest {
     int64_t context;     // tokens of the request's micro-batch; 0: not even FIT_CONTEXT_STEP fit
 };
 
+struct fit_fewest {
+    int64_t gpus;      // 1, 2, 4 … FIT_MOST_GPUS; 0: more; below 0: the stack has no such method
+    int checkpointing; // the lightest that fits there with a probability of memory_sure, else full
+    struct layout layout; // the simplest, likewise
+    double fit_probability;
+};
+
 struct fit {
     const struct model *model;
     const struct stack *stack;
@@ -29,11 +37,12 @@ struct fit {
     const struct trainer_config *from; // of the request; may be NULL
     struct memory memory;
     struct fit_largest largest[RECIPE_AUTO]; // by checkpointing, of those that the stack has
+    struct fit_fewest fewest[RECIPE_METHODS];
 };
 
 bool fit_offers(const struct fit *fit, int checkpointing); // whether it has a largest
 
-enum { FIT_CONTEXT_STEP = 256 }; // the largest context is found to this many tokens
+enum { FIT_CONTEXT_STEP = 256, FIT_MOST_GPUS = 64 }; // the largest context is found to the former
 
 enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *data,
                   const struct plan_request *request);

@@ -30,6 +30,31 @@ static void put_largest(const struct fit *fit, struct arena *arena, struct out *
     columns_write(&columns, out);
 }
 
+static void put_fewest(const struct fit *fit, struct arena *arena, struct out *out)
+{
+    struct columns columns = { .arena = arena, .align = "lrrl", .spare = "0001", .indent = 2 };
+    columns_add(&columns, "Fewest that fit");
+    columns_add(&columns, "GPUs");
+    columns_add(&columns, "probability");
+    columns_add(&columns, "");
+    for (int i = 0; i < RECIPE_METHODS; i++) {
+        const struct fit_fewest *f = &fit->fewest[i];
+        if (f->gpus < 0)
+            continue;
+        columns_add(&columns, text_format(arena, "--method %s", recipe_methods[i]));
+        columns_add(&columns, f->gpus ? text_commas(arena, f->gpus)
+                                      : text_format(arena, "above %d", FIT_MOST_GPUS));
+        columns_add(&columns,
+                    f->gpus ? text_format(arena, "%.0f %%", 100 * f->fit_probability) : "");
+        columns_add(&columns, f->gpus ? text_format(arena, "%s, checkpointing %s",
+                                                    layout_spell(&f->layout, arena),
+                                                    recipe_checkpointings[f->checkpointing])
+                                      : "");
+    }
+    out_char(out, '\n');
+    columns_write(&columns, out);
+}
+
 static void put_parts(const struct memory *memory, struct arena *arena, struct out *out)
 {
     for (int i = 0; i < MEMORY_PARTS; i++)
@@ -91,6 +116,8 @@ void fit_text(const struct fit *fit, struct arena *arena, struct out *out)
     }
     put_parts(&fit->memory, arena, out);
     put_readings(&fit->memory, arena, out);
-    if (fit->gpu)
+    if (fit->gpu) {
         put_largest(fit, arena, out);
+        put_fewest(fit, arena, out);
+    }
 }

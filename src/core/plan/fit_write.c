@@ -6,6 +6,8 @@
 #include "core/plan/plan_internal.h"
 #include "core/trainers/trainer_config.h"
 
+#include <math.h>
+
 void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
 {
     struct json_writer w = { .out = out };
@@ -34,6 +36,21 @@ void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
         json_put_string(&w, "checkpointing", recipe_checkpointings[i]);
         json_put_count(&w, "micro_batch", fit->largest[i].micro_batch);
         json_put_count(&w, "context", fit->largest[i].context);
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+    json_open(&w, "fewest", '[');
+    for (int i = 0; fit->gpu && i < RECIPE_METHODS; i++) {
+        const struct fit_fewest *fewest = &fit->fewest[i];
+        if (fewest->gpus < 0)
+            continue;
+        json_open(&w, NULL, '{');
+        json_put_string(&w, "method", recipe_methods[i]);
+        json_put_count(&w, "gpus", fewest->gpus);
+        json_put_string(&w, "parallel", fewest->gpus ? layout_spell(&fewest->layout, arena) : NULL);
+        json_put_string(&w, "checkpointing",
+                        fewest->gpus ? recipe_checkpointings[fewest->checkpointing] : NULL);
+        json_put_number(&w, "fit_probability", fewest->gpus ? fewest->fit_probability : NAN);
         json_close(&w, '}');
     }
     json_close(&w, ']');

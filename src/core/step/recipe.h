@@ -13,7 +13,7 @@
 
 #include "core/step/model.h"
 
-enum recipe_method { RECIPE_FULL, RECIPE_LORA, RECIPE_QLORA };
+enum recipe_method { RECIPE_FULL, RECIPE_LORA, RECIPE_QLORA, RECIPE_METHODS };
 enum recipe_dtype {
     RECIPE_FP32,
     RECIPE_FP16,

@@ -57,6 +57,33 @@ TEST(fit_without_a_gpu_is_a_byte_plan_alone)
     CHECK(fit.largest[0].micro_batch == 0);
 }
 
+TEST(fit_finds_the_fewest_gpus_of_each_method)
+{
+    for (int method = 0; method < RECIPE_METHODS; method++) {
+        struct fit fit = fit_of("{\"model\":\"llama-3.1-70b\",\"gpu\":\"rtx-4090\"}");
+        int64_t fewest = fit.fewest[method].gpus;
+        CHECK(fewest > 1 && fewest <= FIT_MOST_GPUS);
+        for (int fewer = 0; fewer < 2; fewer++) {
+            struct fit tried =
+                fit_of(text_format(&test_arena,
+                                   "{\"model\":\"llama-3.1-70b\",\"gpu\":\"rtx-4090\","
+                                   "\"method\":\"%s\",\"gpus\":%lld}",
+                                   recipe_methods[method], (long long)(fewest >> fewer)));
+            CHECK(tried.memory.fits == !fewer);
+            if (!fewer)
+                CHECK_NEAR(tried.memory.fit_probability, fit.fewest[method].fit_probability, 1e-9);
+        }
+    }
+}
+
+TEST(fit_of_the_fewest_gpus_prefers_what_surely_fits)
+{
+    struct fit fit = fit_of("{\"model\":\"llama-3.1-8b\",\"gpu\":\"a100\",\"method\":\"full\"}");
+    CHECK(fit.memory.fits && fit.recipe.checkpointing == RECIPE_KEEP_ALL);
+    CHECK(fit.fewest[RECIPE_FULL].gpus == 1);
+    CHECK(fit.fewest[RECIPE_FULL].fit_probability > fit.memory.fit_probability);
+}
+
 TEST(fit_shards_what_one_gpu_cannot_hold)
 {
     struct fit fit = fit_of("{\"model\":\"llama-3.1-70b\",\"gpu\":\"h100\",\"gpus\":8}");
