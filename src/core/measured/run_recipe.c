@@ -49,6 +49,8 @@ static void set_facts(struct recipe *recipe, struct stack *stack, const struct r
         else if (word)
             *(int *)(object + facts[i].member) = word - 1;
     }
+    if (run->widens_unquantized)
+        stack->narrows_for_bf16 = false; // what the run says holds for any precision
     if (run->context_gib > 0)
         stack->context_bytes = run->context_gib * 1073741824;
     if (run->weights && recipe->weights != RECIPE_FP32)

@@ -88,7 +88,7 @@ static enum err choose_layout(struct trial *trial, struct arena *arena)
     return OK;
 }
 
-// The lightest checkpointing that fits, unless one is given.
+// The lightest checkpointing that fits, else the heaviest, unless one is given.
 static enum err choose_checkpointing(struct trial *trial, struct arena *arena)
 {
     bool given = trial->space->recipe.checkpointing != RECIPE_AUTO;
@@ -177,7 +177,9 @@ enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *
     struct search_space space;
     struct trial trial;
     TRY(begin(&trial, plan, &space, arena, data, request));
+    trial.sure = true;
     TRY(choose_checkpointing(&trial, arena));
+    trial.sure = false;
     struct setup setup = { .stack = plan->stack, .recipe = trial.recipe, .layout = trial.layout };
     *out = (struct fit){ .model = plan->model,
                          .stack = plan->stack,

@@ -8,7 +8,8 @@
 //
 // Takes the request of a plan, with the plan's defaults; tokens are not needed. What the request
 // leaves open becomes one row per micro-batch, one GPU, the simplest layout and the lightest
-// checkpointing that fit. Without a GPU everything "fits", and nothing is the largest.
+// checkpointing that fit with a probability of memory_sure. Without a GPU everything "fits", and
+// nothing is the largest.
 
 #pragma once
 

@@ -537,10 +537,17 @@ static enum err fill_stack(struct filling *f)
             stack = trainer_config_tables[t].stack;
     if (!stack && f->config->trainers >> TRAINER_PEFT & 1)
         stack = stack_default(RECIPE_LORA);
+    static const char *const with_deepspeed[][2] = {
+        { "hf-peft", "hf-deepspeed" },
+        { "hf-liger", "hf-liger-deepspeed" },
+        { "llama-factory", "llama-factory-deepspeed" },
+    };
     bool plain = stack && !strcmp(stack, stack_default(RECIPE_LORA));
-    if (plain && given(f, FACT_ZERO) && !is_set_to(f, FACT_ZERO, "0"))
-        stack = "hf-deepspeed";
-    else if (plain && f->method && !strcmp(f->method, "full"))
+    bool deepspeed = given(f, FACT_ZERO) && !is_set_to(f, FACT_ZERO, "0");
+    for (size_t i = 0; deepspeed && i < sizeof with_deepspeed / sizeof *with_deepspeed; i++)
+        if (stack && !strcmp(stack, with_deepspeed[i][0]))
+            return set(f, "stack", with_deepspeed[i][1]);
+    if (plain && f->method && !strcmp(f->method, "full"))
         stack = stack_default(RECIPE_FULL);
     return stack ? set(f, "stack", stack) : OK;
 }

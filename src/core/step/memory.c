@@ -64,7 +64,34 @@ struct rates {
     double state; // of the optimizer
 };
 
-static struct rates rates_of(const struct step_request *r)
+// Weights of the embedding and of a head of its own.
+static double end_weights(const struct step_request *r)
+{
+    const struct model *model = r->model;
+    bool tied = model->tied_embeddings && !r->stack->unties;
+    double head = tied ? 0 : (double)(model->vocabulary * model->width);
+    return ((double)model_embedding_parameters(model) + head) / (double)r->layout->tensor;
+}
+
+// Bytes of a weight that is neither trained nor quantised.
+static double frozen_bytes(const struct step_request *r)
+{
+    bool small = recipe_is_small(r->recipe) && r->stack->fp8_weights;
+    bool wide = r->recipe->precision == RECIPE_FP32 || stack_widens(r->stack, r->recipe);
+    return wide ? 4 : small ? 1 : recipe_dtype_bytes(r->stack->frozen);
+}
+
+// Weights that PEFT trains as copies of the embedding and the head, which stay beside them. The
+// copies have the type of these, not that of adapters.
+static double copied_weights(const struct step_request *r)
+{
+    bool copies = r->recipe->method != RECIPE_FULL && r->recipe->trains_embeddings &&
+                  r->stack->adapters == STACK_ADAPTERS_AUTOCAST && !r->stack->copies_weights;
+    return copies ? end_weights(r) : 0;
+}
+
+// Of adapters and of copied weights, the mean.
+static struct rates rates_of(const struct step_request *r, const struct step *step)
 {
     const struct recipe *recipe = r->recipe;
     bool full = recipe->method == RECIPE_FULL;
@@ -83,6 +110,13 @@ static struct rates rates_of(const struct step_request *r)
     bool fp8 = full && recipe_is_small(recipe) && r->stack->fp8_weights;
     if (copies && rates.weight == 4 && (full || recipe->adapter_dtype != RECIPE_FP32))
         rates.copy = fp8 ? 1 : 2;
+    double copied = copied_weights(r), bytes = frozen_bytes(r), all = step->trained_weights;
+    if (copied > 0) {
+        int type = bytes == 4 ? RECIPE_FP32 : r->stack->frozen;
+        rates.weight += copied / all * (bytes - rates.weight);
+        rates.gradient += copied / all * (bytes - rates.gradient);
+        rates.state += copied / all * (recipe_state_bytes(recipe, type) - rates.state);
+    }
     return rates;
 }
 
@@ -96,15 +130,6 @@ static bool is_deepspeed(const struct stack *stack)
 static int zero_of(const struct step_request *r)
 {
     return shared_base(r) ? 0 : r->layout->zero;
-}
-
-// Bytes of the embedding and of a head of its own, which FSDP gathers for the whole step.
-static double end_weights(const struct step_request *r)
-{
-    const struct model *model = r->model;
-    bool tied = model->tied_embeddings && !r->stack->unties;
-    double head = tied ? 0 : (double)(model->vocabulary * model->width);
-    return ((double)model_embedding_parameters(model) + head) / (double)r->layout->tensor;
 }
 
 // Bytes of weights gathered from other ranks: that many layers and the ends, under FSDP. DeepSpeed
@@ -142,23 +167,20 @@ static double held_gradients(const struct step *step, const struct step_request 
 // Weights, gradients, optimizer states and buffers: what does not depend on the batch.
 static void plan_states(double *parts, const struct step *step, const struct step_request *r)
 {
-    struct rates rate = rates_of(r);
+    struct rates rate = rates_of(r, step);
     double shards = (double)layout_shards(r->layout);
     double of_weights = zero_of(r) >= 3 ? shards : 1;
     double of_states = zero_of(r) >= 1 ? shards : 1;
     bool full = r->recipe->method == RECIPE_FULL;
-    bool small = recipe_is_small(r->recipe) && r->stack->fp8_weights;
-    bool wide = r->recipe->precision == RECIPE_FP32 || stack_widens(r->stack, r->recipe);
-    double element = wide ? 4 : small ? 1 : recipe_dtype_bytes(r->stack->frozen);
     double stages = r->layout->split ? (double)r->layout->pipeline : 1;
     double trained = step->trained_weights / stages;
     double experts = step->expert_trained_weights / stages;
     double main_copy = rate.copy ? rate.copy : rate.weight, master = rate.copy ? rate.weight : 0;
     parts[full ? MEMORY_WEIGHTS : MEMORY_ADAPTERS] +=
         moe_held(trained, experts, of_weights, r->layout) * main_copy;
-    parts[MEMORY_WEIGHTS] +=
-        moe_held(step->frozen_weights, step->expert_frozen_weights, of_weights, r->layout) /
-        stages * element;
+    parts[MEMORY_WEIGHTS] += moe_held(step->frozen_weights + copied_weights(r),
+                                      step->expert_frozen_weights, of_weights, r->layout) /
+                             stages * frozen_bytes(r);
     parts[MEMORY_QUANTIZED] +=
         moe_held(step->quantized_weights, step->expert_quantized_weights, of_weights, r->layout) /
         stages * recipe_weight_bytes(r->recipe);
@@ -263,7 +285,7 @@ static double sum(const double *parts)
 // gradients; an optimizer over lists of tensors copies one of the two states that AdamW has.
 static double update_copies(const struct step *step, const struct step_request *r)
 {
-    struct rates rate = rates_of(r);
+    struct rates rate = rates_of(r, step);
     double weights = step->trained_weights / (zero_of(r) ? (double)layout_shards(r->layout) : 1);
     if (r->recipe->optimizer_in_backward)
         return 0;
@@ -283,7 +305,7 @@ static double checkpoint_copies(const double *parts, const struct step_request *
 static double reduced_gradients(const struct step *step, const struct step_request *r, double held)
 {
     double shards = zero_of(r) >= 2 ? (double)layout_shards(r->layout) : 1;
-    return fmin(held, rates_of(r).gradient * step->trained_weights / shards);
+    return fmin(held, rates_of(r, step).gradient * step->trained_weights / shards);
 }
 
 // Activations in the last layer of backward: its own. Under FSDP with reentrant recomputation all

@@ -57,6 +57,8 @@ const struct field stack_fields[] = {
           .since = "0.3.0"),
     FIELD(stack, unties, FLAG, "a tied head becomes a second matrix", .since = "0.3.0"),
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
+    FIELD(stack, narrows_for_bf16, FLAG, "but bf16 where matrix products are bf16",
+          .since = "0.9.9"),
     FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
     FIELD(stack, copies_on_save, FLAG, "a checkpoint copies 8-bit linears on the GPU",
           .since = "0.9.7"),
@@ -247,7 +249,10 @@ static const struct stack *find_alias(const struct stack *stacks, size_t count, 
 
 bool stack_widens(const struct stack *stack, const struct recipe *recipe)
 {
-    return recipe->method == RECIPE_QLORA && stack->widens_unquantized && !recipe_is_gptq(recipe);
+    bool nf4 = recipe->quantization == RECIPE_NF4 || recipe->quantization == RECIPE_NF4_NESTED;
+    bool narrow = stack->narrows_for_bf16 && nf4 && recipe->precision == RECIPE_BF16;
+    return recipe->method == RECIPE_QLORA && stack->widens_unquantized && !narrow &&
+           !recipe_is_gptq(recipe);
 }
 
 int stack_experts(const struct stack *stack, const struct model *model)

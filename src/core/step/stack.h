@@ -62,6 +62,7 @@ struct stack {
     double inner_gradients;     // of the feed-forward network at once; kernels in place need fewer
     bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
+    bool narrows_for_bf16;      // back to bf16 beside NF4 under bf16, but for norms (TRL)
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
     bool copies_on_save;        // a checkpoint copies 8-bit linears first (bitsandbytes 0.38, 0.39)
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8

@@ -124,7 +124,7 @@ TEST(trainer_config_reads_llama_factory_with_its_deepspeed)
     expect(&config, "model=meta-llama/Meta-Llama-3-8B-Instruct;method=qlora;rank=64;"
                     "targets=all-linear;context=2048;batching=longest;micro_batch=1;"
                     "global_batch=32;epochs=3;checkpointing=full;precision=bf16;"
-                    "parallel=zero2 offload optimizer;stack=llama-factory;eval_share=0.1;"
+                    "parallel=zero2 offload optimizer;stack=llama-factory-deepspeed;eval_share=0.1;"
                     "evaluate_every=500;save_every=500");
     CHECK(!config.contradiction_count); // "auto" contradicts nothing
     CHECK(config.reference_count == 1 && !strcmp(config.references[0], "deepspeed_zero2.json"));

@@ -122,14 +122,21 @@ TEST(memory_of_lora_is_a_frozen_base_and_states_of_the_adapters)
     CHECK_BYTES(plan(wide).parts[MEMORY_OPTIMIZER], 8 * ADAPTERS);
 }
 
+// PEFT widens what is not quantized; TRL narrows it again beside NF4, if it trains in bf16.
 TEST(memory_of_qlora_quantizes_the_layers_and_widens_the_rest_where_peft_does)
 {
     static const struct {
         const char *stack;
+        int precision;
         double rest; // bytes of embedding and norms
-    } rows[] = { { "hf", 2 }, { "hf-peft", 4 } };
+    } rows[] = { { "hf", RECIPE_FP16, 2 },
+                 { "hf-peft", RECIPE_FP16, 4 },
+                 { "hf-peft", RECIPE_BF16, 2 },
+                 { "ms-swift", RECIPE_BF16, 4 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct memory memory = plan(of_1b(rows[i].stack, RECIPE_QLORA, 8));
+        struct trial *t = of_1b(rows[i].stack, RECIPE_QLORA, 8);
+        t->setup.recipe.precision = rows[i].precision;
+        struct memory memory = plan(t);
         // 4 bits, one 8-bit scale per 64 weights, one fp32 scale per 256 of those.
         CHECK_BYTES(memory.parts[MEMORY_QUANTIZED],
                     LAYERS * LINEARS * (0.5 + 1.0 / 64 + 4.0 / (64 * 256)));
@@ -222,9 +229,22 @@ TEST(memory_of_deepspeed_keeps_a_billion_weights_gathered)
                 2 * (LAYERS * (LINEARS + 2 * WIDTH) + EMBEDDING));
 }
 
+// The copies have the type of what they copy, which stays beside them; adapters are in fp32.
+TEST(memory_of_embeddings_that_peft_trains_is_a_copy_in_their_own_type)
+{
+    struct trial *t = of_1b("hf-peft", RECIPE_LORA, 8);
+    t->setup.recipe.trains_embeddings = true;
+    t->setup.accumulation = 2; // gradients are there at every moment
+    struct memory memory = plan(t);
+    CHECK_BYTES(memory.parts[MEMORY_WEIGHTS], 2 * WEIGHTS);
+    CHECK_BYTES(memory.parts[MEMORY_ADAPTERS], 4 * ADAPTERS + 2 * EMBEDDING);
+    CHECK_BYTES(memory.parts[MEMORY_GRADIENTS], 4 * ADAPTERS + 2 * EMBEDDING);
+    CHECK_BYTES(memory.parts[MEMORY_OPTIMIZER], 8 * ADAPTERS + 4 * EMBEDDING);
+}
+
 TEST(memory_of_a_gptq_base_is_not_widened)
 {
-    struct trial *t = of_1b("hf-peft", RECIPE_QLORA, 8);
+    struct trial *t = of_1b("ms-swift", RECIPE_QLORA, 8);
     CHECK_BYTES(plan(t).parts[MEMORY_WEIGHTS], 4 * (EMBEDDING + NORMS));
     static const struct {
         int quantization;
@@ -673,6 +693,7 @@ TEST(memory_kept_under_recomputation_is_fp32_beside_widened_embeddings)
 {
     struct trial *t = of_1b("hf-peft", RECIPE_QLORA, TOKENS);
     t->setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    t->setup.recipe.precision = RECIPE_FP16;
     CHECK_BYTES(knowledge_estimate(&t->setup).step.layer_input_bytes, 4.0 * WIDTH * TOKENS);
     t->stack.widens_unquantized = false;
     CHECK_BYTES(knowledge_estimate(&t->setup).step.layer_input_bytes, 2.0 * WIDTH * TOKENS);
