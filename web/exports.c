@@ -105,15 +105,13 @@ static enum err open_data(void)
 static void put_fields(struct json_writer *w, const char *title, const struct field *fields,
                        const void *usual)
 {
-    static const char *const kinds[] = { "end",    "text",  "date",  "flag",    "choice", "count",
-                                         "number", "share", "bytes", "seconds", "rate",   "usd" };
     json_open(w, NULL, '{');
     json_put_string(w, "title", title);
     json_open(w, "fields", '[');
     for (const struct field *field = fields; field->name; field++) {
         json_open(w, NULL, '{');
         json_put_string(w, "name", field->name);
-        json_put_string(w, "kind", kinds[field->kind]);
+        json_put_string(w, "kind", field_kinds[field->kind].name);
         json_put_string(w, "help", field->help);
         if (field->choices) {
             json_open(w, "choices", '[');

@@ -236,7 +236,7 @@ function makeControl(field, names) {
             control.append(element("option", { value: choice === usual ? "" : choice, "data-name": choice }, choice));
         control.value = "";
     } else {
-        const numeric = ["count", "number", "share", "usd"].includes(field.kind);
+        const numeric = ["count", "number", "share", "usd", "price"].includes(field.kind);
         control = element("input", {
             id, name: field.name, type: "text", autocomplete: "off", spellcheck: "false", placeholder: usual ?? "",
             inputmode: numeric ? "decimal" : undefined, list: names ? "names-" + field.name : undefined,

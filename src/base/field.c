@@ -6,6 +6,22 @@
 #include <math.h>
 #include <string.h>
 
+const struct field_words field_kinds[] = {
+    [FIELD_END] = { "end", "", "" },
+    [FIELD_TEXT] = { "text", "TEXT", "string" },
+    [FIELD_DATE] = { "date", "DATE", "string" },
+    [FIELD_FLAG] = { "flag", NULL, "boolean" },
+    [FIELD_CHOICE] = { "choice", "WORD", "string" },
+    [FIELD_COUNT] = { "count", "N", "integer" },
+    [FIELD_NUMBER] = { "number", "NUMBER", "number" },
+    [FIELD_SHARE] = { "share", "SHARE", "number, 0 to 1" },
+    [FIELD_BYTES] = { "bytes", "BYTES", "number, bytes" },
+    [FIELD_SECONDS] = { "seconds", "DURATION", "number, seconds" },
+    [FIELD_RATE] = { "rate", "RATE", "number, per second" },
+    [FIELD_USD] = { "usd", "USD", "number, USD" },
+    [FIELD_PRICE] = { "price", "USD", "number, USD" },
+};
+
 static void *member(const struct field *field, void *object)
 {
     return (char *)object + field->offset;
@@ -155,7 +171,8 @@ static enum err set(const struct field *field, void *object, struct arena *arena
     case FIELD_RATE: TRY(text_read_rate(&number, value)); break;
     case FIELD_USD: TRY(text_read_usd(&number, value)); break;
     case FIELD_PRICE: TRY(set_price(&number, value)); break;
-    case FIELD_END: return fail(ERR_BUG, "has no kind");
+    case FIELD_END:
+    case FIELD_KINDS: return fail(ERR_BUG, "has no kind");
     }
     if (field->scale && has_no_unit(value))
         number *= field->scale;
@@ -238,13 +255,9 @@ const char *field_spell(const struct field *field, const void *object, struct ar
 
 const char *field_value(const struct field *field)
 {
-    static const char *const by_kind[] = {
-        [FIELD_TEXT] = "TEXT",   [FIELD_DATE] = "DATE",        [FIELD_CHOICE] = "WORD",
-        [FIELD_COUNT] = "N",     [FIELD_NUMBER] = "NUMBER",    [FIELD_SHARE] = "SHARE",
-        [FIELD_BYTES] = "BYTES", [FIELD_SECONDS] = "DURATION", [FIELD_RATE] = "RATE",
-        [FIELD_USD] = "USD",     [FIELD_PRICE] = "USD",
-    };
-    return field->kind == FIELD_FLAG ? NULL : field->value ? field->value : by_kind[field->kind];
+    return field->kind == FIELD_FLAG ? NULL
+           : field->value            ? field->value
+                                     : field_kinds[field->kind].value;
 }
 
 static bool is_unset(const struct field *field, const void *object)

@@ -32,7 +32,15 @@ enum field_kind { // member type  reads                       checks
     FIELD_RATE,    // double        "989 TFLOP/s", "3.35TB/s"  not negative
     FIELD_USD,     // double        "2.49", "$2.49"            not negative
     FIELD_PRICE,   // double        "2.49", "2.49/gpu-h"       not negative; USD per GPU hour
+    FIELD_KINDS,   // how many there are
 };
+
+struct field_words { // about a kind; nothing is NULL but a flag's value
+    const char *name;
+    const char *value; // stands for the value in --help: "N"
+    const char *json;  // type of its JSON member: "number, seconds"
+};
+extern const struct field_words field_kinds[FIELD_KINDS];
 
 struct field {
     const char *name; // as in JSON and in catalogs; --its-name-with-dashes on the command line

@@ -196,3 +196,14 @@ TEST(field_choices_that_are_empty_are_not_offered)
     CHECK(field_set(offered, &holder, &test_arena, TEXT("")) == ERR_INPUT);
     CHECK(strstr(error_text(), "is not one of small, large") != NULL);
 }
+
+TEST(field_kinds_all_have_their_words)
+{
+    for (int kind = 0; kind < FIELD_KINDS; kind++) {
+        CHECK(field_kinds[kind].name && field_kinds[kind].json);
+        CHECK(field_kinds[kind].value || kind == FIELD_FLAG);
+        for (int other = 0; other < kind; other++)
+            CHECK(strcmp(field_kinds[kind].name, field_kinds[other].name) != 0);
+    }
+    CHECK(!strcmp(field_kinds[FIELD_PRICE].name, "price"));
+}

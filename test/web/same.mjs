@@ -9,6 +9,7 @@ const [program, count] = process.argv.slice(2);
 const core = await open();
 const form = JSON.parse(core.call("form").text);
 const fields = form.groups.flatMap((group) => group.fields);
+for (const field of fields) if (!/^[a-z]+$/.test(field.kind)) throw new Error(`${field.name} is of the kind "${field.kind}"`);
 const random = makeRandom(20261115);
 
 const spellings = {

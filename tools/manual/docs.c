@@ -40,21 +40,6 @@ static const char *join(struct arena *arena, const char *path, const char *key)
     return text_format(arena, "%s%s%s", path, *path && *key ? "." : "", key);
 }
 
-static const char *field_type(const struct field *field)
-{
-    static const char *const by_kind[] = {
-        [FIELD_SECONDS] = "number, seconds", [FIELD_BYTES] = "number, bytes",
-        [FIELD_USD] = "number, USD",         [FIELD_SHARE] = "number, 0 to 1",
-        [FIELD_RATE] = "number, per second", [FIELD_PRICE] = "number, USD",
-    };
-    if (field->kind < sizeof by_kind / sizeof *by_kind && by_kind[field->kind])
-        return by_kind[field->kind];
-    return field->kind == FIELD_COUNT  ? "integer"
-           : field->kind == FIELD_FLAG ? "boolean"
-           : field->kind < FIELD_COUNT ? "string"
-                                       : "number";
-}
-
 static void add_fields(struct rows *rows, const char *path, const struct field *fields,
                        const struct row *like)
 {
@@ -66,7 +51,7 @@ static void add_fields(struct rows *rows, const char *path, const struct field *
         row.path = join(rows->arena, path, f->name);
         row.type = !strcmp(f->name, "configuration") || !strcmp(f->name, "document")
                        ? "object or string"
-                       : field_type(f);
+                       : field_kinds[f->kind].json;
         row.help = out_string(&help);
         row.since = f->since ? f->since : like->since;
         add(rows, row);
@@ -271,7 +256,8 @@ static void put_columns(struct out *out, const char *title, const char *about,
     out_put(out, "\n### %s\n\n%s\n\n| column | type | needed | meaning |\n|---|---|---|---|\n",
             title, about);
     for (const struct field *f = fields; f->name; f++) {
-        out_put(out, "| `%s` | %s | %s | ", f->name, f->kind == FIELD_DATE ? "date" : field_type(f),
+        out_put(out, "| `%s` | %s | %s | ", f->name,
+                f->kind == FIELD_DATE ? "date" : field_kinds[f->kind].json,
                 f->required ? "yes" : "");
         put_cell(out, f->help);
         field_put_choices(f, out, ", ");
