@@ -179,37 +179,56 @@ static enum err refuse_foreign(const struct ledger *l)
     return fail(ERR_INPUT, "%s: is a database of another program; give another --ledger", l->path);
 }
 
-// Before anything is changed. Tables first: who creates them sets the version with them.
+struct schema {
+    int64_t version, tables, ours; // ours: tables named "entry"
+};
+
+static int read_schema(struct ledger *l, struct schema *out)
+{
+    int code = read_number(l, "PRAGMA user_version", &out->version);
+    if (!code)
+        code = read_number(l, "SELECT count(*) FROM sqlite_schema", &out->tables);
+    if (!code)
+        code = read_number(l,
+                           "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND"
+                           " name = 'entry'",
+                           &out->ours);
+    return code;
+}
+
+static enum err check_schema(const struct ledger *l, const struct schema *schema)
+{
+    if (schema->version > VERSION)
+        return fail(ERR_UNAVAILABLE,
+                    "%s: was written by a newer gpuhours (schema %lld, this one knows %d); update, "
+                    "or choose another with --ledger",
+                    l->path, (long long)schema->version, VERSION);
+    bool is_foreign = schema->version < 0 || (schema->version ? !schema->ours : schema->tables > 0);
+    return is_foreign ? refuse_foreign(l) : OK;
+}
+
+// Before anything is changed. One transaction: who creates the tables sets the version with them.
 static enum err check_owner(struct ledger *l)
 {
-    int64_t version = 0, tables = 0;
-    if (read_number(l, "SELECT count(*) FROM sqlite_schema", &tables) ||
-        read_number(l, "PRAGMA user_version", &version))
-        return OK; // busy, or no database at all: what follows says so
-    return version < 0 || (version == 0 && tables) ? refuse_foreign(l) : OK;
+    struct schema schema = { 0 };
+    int code = sqlite3_exec(l->database, "BEGIN", NULL, NULL, NULL);
+    if (!code)
+        code = read_schema(l, &schema);
+    sqlite3_exec(l->database, "ROLLBACK", NULL, NULL, NULL);
+    return code ? OK : check_schema(l, &schema); // busy, or no database: what follows says so
 }
 
 static enum err migrate(struct ledger *l)
 {
-    int64_t version = 0, tables = 0;
-    if (read_number(l, "PRAGMA user_version", &version))
+    struct schema schema = { 0 };
+    if (read_number(l, "PRAGMA user_version", &schema.version))
         return refused(l);
-    if (version > VERSION)
-        return fail(ERR_UNAVAILABLE,
-                    "%s: was written by a newer gpuhours (schema %lld, this one knows %d); update, "
-                    "or choose another with --ledger",
-                    l->path, (long long)version, VERSION);
-    if (version == VERSION)
+    if (schema.version == VERSION)
         return OK;
     TRY(execute(l, "BEGIN IMMEDIATE"));
-    enum err err = OK;
     // Another process may have upgraded it while this one waited.
-    if (read_number(l, "PRAGMA user_version", &version) ||
-        read_number(l, "SELECT count(*) FROM sqlite_schema", &tables))
-        err = refused(l);
-    else if (version < 0 || (version == 0 && tables))
-        err = refuse_foreign(l);
-    for (; !err && version < VERSION; version++)
+    enum err err = read_schema(l, &schema) ? refused(l) : check_schema(l, &schema);
+    for (int64_t version = schema.version; !err && version < VERSION; version++)
         err = execute(l, migrations[version]);
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", VERSION);
@@ -627,31 +646,78 @@ enum err ledger_find(struct ledger *ledger, struct arena *arena, const struct fi
     return err;
 }
 
-enum err ledger_salvage(struct ledger *ledger, struct arena *arena, const struct field *fields,
-                        size_t size, void **out, size_t *count, size_t *lost)
+// The smallest id above that one.
+static int next_id(sqlite3_stmt *statement, int64_t *id)
 {
-    int64_t last = 0;
-    struct rows rows = { .size = size };
-    *lost = 0;
-    if (read_number(ledger, "SELECT seq FROM sqlite_sequence WHERE name = 'entry'", &last))
-        return refused(ledger);
+    sqlite3_bind_int64(statement, 1, *id);
+    int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *id = sqlite3_column_int64(statement, 0);
+    sqlite3_reset(statement);
+    return code;
+}
+
+struct salvage {
+    sqlite3_stmt *row, *after; // of an id; the next id
+    int64_t last, guesses;
+    struct rows rows;
+    size_t lost;
+};
+
+// Looks each id up by itself, so that a damaged page takes only its own rows. Where the next id
+// cannot be found, it is guessed; the last one too is a number of a damaged file, so there are no
+// more guesses than the file has room for rows.
+static void salvage(struct salvage *s, struct arena *arena, const struct field *fields)
+{
+    int64_t id = 0;
+    for (;;) {
+        int code = next_id(s->after, &id);
+        if (code == SQLITE_DONE || (code != SQLITE_ROW && (id >= s->last || !s->guesses--)))
+            return;
+        id += code != SQLITE_ROW;
+        sqlite3_bind_int64(s->row, 1, id);
+        code = sqlite3_step(s->row);
+        if (code == SQLITE_ROW && is_whole(s->row))
+            take_row(s->row, arena, fields, new_row(&s->rows, arena));
+        else if (code != SQLITE_DONE)
+            s->lost++;
+        sqlite3_reset(s->row);
+    }
+}
+
+static int prepare_salvage(struct salvage *s, struct ledger *l, struct arena *arena,
+                           const struct field *fields)
+{
+    enum { SMALLEST_ROW = 64 }; // uid, kind and time, and a byte about each column
+    const char *after = "SELECT id FROM entry NOT INDEXED WHERE id > ? ORDER BY id LIMIT 1";
+    int64_t pages = 0, page_bytes = 0;
     struct out sql = { .arena = arena };
     compose_select(&sql, fields);
     out_put(&sql, " NOT INDEXED WHERE id = ?");
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(ledger->database, out_string(&sql), -1, &statement, NULL))
-        return refused(ledger);
-    for (int64_t id = 1; id <= last; id++) {
-        sqlite3_bind_int64(statement, 1, id);
-        int code = sqlite3_step(statement);
-        if (code == SQLITE_ROW && is_whole(statement))
-            take_row(statement, arena, fields, new_row(&rows, arena));
-        else if (code != SQLITE_DONE)
-            ++*lost;
-        sqlite3_reset(statement);
-    }
-    sqlite3_finalize(statement);
-    *out = rows.at;
-    *count = rows.count;
-    return OK;
+    int code = read_number(l, "SELECT seq FROM sqlite_sequence WHERE name = 'entry'", &s->last);
+    if (!code)
+        code = read_number(l, "PRAGMA page_count", &pages);
+    if (!code)
+        code = read_number(l, "PRAGMA page_size", &page_bytes);
+    if (!code)
+        code = sqlite3_prepare_v2(l->database, out_string(&sql), -1, &s->row, NULL);
+    if (!code)
+        code = sqlite3_prepare_v2(l->database, after, -1, &s->after, NULL);
+    s->guesses = pages * page_bytes / SMALLEST_ROW;
+    return code;
+}
+
+enum err ledger_salvage(struct ledger *ledger, struct arena *arena, const struct field *fields,
+                        size_t size, void **out, size_t *count, size_t *lost)
+{
+    struct salvage s = { .rows.size = size };
+    enum err err = prepare_salvage(&s, ledger, arena, fields) ? refused(ledger) : OK;
+    if (!err)
+        salvage(&s, arena, fields);
+    sqlite3_finalize(s.row);
+    sqlite3_finalize(s.after);
+    *out = s.rows.at;
+    *count = s.rows.count;
+    *lost = s.lost;
+    return err;
 }

@@ -316,16 +316,40 @@ TEST(ledger_that_cannot_be_brought_up_to_date_stays_as_it_was)
     CHECK(!file_read(&file, &test_arena, foreign) && file.at[WRITE_VERSION] == 1);
 }
 
+// That a refused file has the same bytes as before, and that nothing appeared beside it.
+static void check_untouched(const char *path, enum err expected, const char *why)
+{
+    struct ledger *ledger;
+    struct ledger_options options = { .path = path, .wait_seconds = 1 };
+    struct text before, after;
+    CHECK(!file_read(&before, &test_arena, path));
+    CHECK(ledger_open(&ledger, &options) == expected && !ledger && strstr(error_text(), why));
+    CHECK(!file_read(&after, &test_arena, path) && before.size == after.size &&
+          !memcmp(before.at, after.at, after.size));
+    static const char *const parts[] = { "-wal", "-shm", "-journal" };
+    for (int i = 0; i < 3; i++)
+        CHECK(access(text_format(&test_arena, "%s%s", path, parts[i]), F_OK));
+}
+
 TEST(ledger_of_a_newer_schema_is_refused_and_not_touched)
 {
     const char *path = files_path("ledger/newer.sqlite");
     add_one(path, "0000000000000001");
-    run_sql(path, "PRAGMA user_version = 999");
-    struct ledger *ledger;
-    struct ledger_options options = { .path = path, .wait_seconds = 1 };
-    CHECK(ledger_open(&ledger, &options) == ERR_UNAVAILABLE && strstr(error_text(), "newer"));
-    CHECK(ask_sql(path, "PRAGMA user_version") == 999);
+    run_sql(path, "PRAGMA journal_mode = DELETE; PRAGMA user_version = 999");
+    check_untouched(path, ERR_UNAVAILABLE, "newer");
     CHECK(ask_sql(path, "SELECT count(*) FROM entry") == 1);
+}
+
+TEST(ledger_is_no_database_of_another_program_whatever_its_version)
+{
+    for (int version = 0; version < 4; version++) {
+        const char *path =
+            files_path(text_format(&test_arena, "ledger/foreign-%d.sqlite", version));
+        run_sql(path,
+                text_format(&test_arena, "CREATE TABLE poem (line TEXT); PRAGMA user_version = %d",
+                            version));
+        check_untouched(path, ERR_INPUT, "another program");
+    }
 }
 
 static size_t size_of(const char *path)
@@ -417,6 +441,50 @@ TEST(ledger_with_damaged_pages_gives_back_what_can_be_read)
     CHECK(count >= COUNT / 4 && lost > 0 && count + lost == COUNT);
     for (size_t i = 0; i < count; i++)
         CHECK(!strcmp(((struct history_entry *)rows)[i].document, document));
+}
+
+// The entry and its number of added entries, which is damaged too.
+static void salvage_with_sequence(const char *path, const char *sequence, size_t *count,
+                                  size_t *lost)
+{
+    run_sql(path, text_format(&test_arena, "UPDATE sqlite_sequence SET seq = %s", sequence));
+    struct ledger *ledger;
+    struct ledger_options options = { .path = path, .wait_seconds = 1, .copied = true };
+    void *rows;
+    CHECK(!ledger_open(&ledger, &options));
+    CHECK(!ledger_salvage(ledger, &test_arena, history_fields, sizeof(struct history_entry), &rows,
+                          count, lost));
+    ledger_close(ledger);
+}
+
+TEST(ledger_salvage_does_not_trust_the_number_of_entries)
+{
+    const char *path = files_path("ledger/sequence.sqlite");
+    size_t count, lost;
+    add_one(path, "0000000000000001");
+    add_one(path, "0000000000000002");
+    run_sql(path, "UPDATE entry SET id = 5000000 WHERE id = 2");
+    salvage_with_sequence(path, "9000000000000000", &count, &lost);
+    CHECK(count == 2 && lost == 0);
+    salvage_with_sequence(path, "1", &count, &lost);
+    CHECK(count == 2 && lost == 0);
+}
+
+TEST(ledger_salvage_ends_where_the_last_page_and_the_number_of_entries_are_damaged)
+{
+    const char *path = files_path("ledger/root.sqlite");
+    size_t count, lost;
+    add_one(path, "0000000000000001");
+    run_sql(path, "UPDATE sqlite_sequence SET seq = 9000000000000000; PRAGMA wal_checkpoint");
+    int page = ask_sql(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'entry'");
+    int size = ask_sql(path, "PRAGMA page_size");
+    char noise[64];
+    memset(noise, 0xA5, sizeof noise);
+    int fd = open(path, O_WRONLY);
+    CHECK(pwrite(fd, noise, sizeof noise, (off_t)(page - 1) * size) == (ssize_t)sizeof noise);
+    close(fd);
+    salvage_with_sequence(path, "9000000000000000", &count, &lost);
+    CHECK(count == 0 && lost > 0 && lost < size_of(path));
 }
 
 // --- where nothing can be written --------------------------------------------
