@@ -12,6 +12,7 @@
 #include "cli/ranks.h"
 #include "cli/terminal/print.h"
 #include "cli/terminal/stop.h"
+#include "core/forecast/workload.h"
 #include "core/objective/objective.h"
 #include "host/clock.h"
 #include "host/file.h"
@@ -219,7 +220,7 @@ static enum err make_training(struct job *job)
                                    .stop = &stop_asked };
     training->group = &job->group;
     training->settings.rate = 0;
-    training->settings.epochs = 1e9;
+    training->settings.epochs = WORKLOAD_MOST_EPOCHS; // it ends by time
     training->settings.seed = job->request->seed;
     double accumulation = job->configuration.accumulation;
     training->settings.accumulation = accumulation >= 1 ? (int64_t)accumulation : 1;

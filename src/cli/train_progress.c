@@ -200,8 +200,9 @@ static void print_line(struct train_progress *p, const struct training *training
     double left = step * (double)(training->steps - r->step);
     double used = training->state.seconds * training->group->size / 3600;
     print_redraw(text_format(
-        &arena, "step %lld/%lld  loss %.4f%s  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s %s  %s left",
-        (long long)r->step, (long long)training->steps, r->loss, rewards(r, &arena),
+        &arena, "step %lld/%lld  loss %s%s  %s tok/s  %.3g TFLOP/s, %s%s  %s of %s %s  %s left",
+        (long long)r->step, (long long)training->steps,
+        isnan(r->loss) ? "–" : text_format(&arena, "%.4f", r->loss), rewards(r, &arena),
         text_commas(&arena, (int64_t)((double)r->processed_tokens / r->seconds)),
         r->flops / r->seconds / 1e12,
         text_share(&arena, r->flops / r->seconds / p->limit_flops_per_s), gpu_status(p, &arena),
@@ -217,12 +218,13 @@ void train_progress_report(void *progress, const struct training *training,
     p->seconds += report->seconds;
     p->between.all += report->communication_seconds;
     p->between.waited += report->waited_seconds;
-    if (!p->reported) {
-        p->first = *report;
+    if (!(p->start.first_step > 0))
         p->start.first_step = report->seconds;
+    if (!isnan(report->loss)) { // a step without labelled tokens has none
+        p->first = p->reported ? p->first : *report;
+        p->last = *report;
+        p->reported = true;
     }
-    p->last = *report;
-    p->reported = true;
     if (p->json && !p->silent)
         write_step(report);
     if (!p->on || (clock_seconds() - p->last_seconds < 0.2 && report->step < report->steps))

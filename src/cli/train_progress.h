@@ -35,7 +35,7 @@ struct train_progress {
     int64_t first_step;                 // of this start
     double seconds;                     // of the steps since then
     struct group_seconds between;       // ranks, in these steps
-    struct training_report first, last; // of this start
+    struct training_report first, last; // of this start that had a loss
     bool reported;                      // first and last are set
     struct train_start start;
 };

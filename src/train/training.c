@@ -3,6 +3,7 @@
 
 #include "train/training.h"
 
+#include "core/forecast/workload.h"
 #include "host/clock.h"
 #include "train/training_metrics.h"
 
@@ -59,7 +60,8 @@ enum err training_check(const struct training_settings *s)
         bool fits;
         const char *range;
     } checks[] = {
-        { "epochs", s->epochs, s->epochs > 0, above },
+        { "epochs", s->epochs, s->epochs > 0 && s->epochs <= WORKLOAD_MOST_EPOCHS,
+          "above 0 and at most " FIELD_WORDS(WORKLOAD_MOST_EPOCHS) },
         { "rate", s->rate, s->rate >= 0, not_below },
         { "decay", s->decay, s->decay >= 0, not_below },
         { "epsilon", s->epsilon, s->epsilon > 0, above },
@@ -95,18 +97,22 @@ enum err training_plan(struct training *training)
     return OK;
 }
 
+// Numbers with all the digits by which runs are told apart.
 static const char *spell_option(struct arena *arena, struct text key, const struct json *value)
 {
-    struct out name = { .arena = arena };
+    struct out out = { .arena = arena };
+    struct json_writer w = { .out = &out };
+    out_put(&out, " --");
     for (size_t i = 0; i < key.size; i++)
-        out_char(&name, key.at[i] == '_' ? '-' : key.at[i]);
-    const char *option = out_string(&name);
+        out_char(&out, key.at[i] == '_' ? '-' : key.at[i]);
+    out_char(&out, ' ');
     switch (value ? value->kind : JSON_NULL) {
-    case JSON_STRING: return text_format(arena, " --%s %.*s", option, TEXT_ARGS(value->string));
-    case JSON_NUMBER: return text_format(arena, " --%s %g", option, value->number);
-    case JSON_BOOL: return text_format(arena, " --%s %s", option, value->flag ? "yes" : "no");
-    default: return text_format(arena, " --%s (default)", option);
+    case JSON_STRING: out_put(&out, "%.*s", TEXT_ARGS(value->string)); break;
+    case JSON_NUMBER: json_put_number(&w, NULL, value->number); break;
+    case JSON_BOOL: out_put(&out, "%s", value->flag ? "yes" : "no"); break;
+    default: out_put(&out, "(default)");
     }
+    return out_string(&out);
 }
 
 // Keys of the fingerprint that stand for the content of files, not for an option.
@@ -124,44 +130,56 @@ static void join(struct out *out, const char *what)
     out_put(out, "%s %s", out->size ? " and" : "", what);
 }
 
+enum { CONTENTS = sizeof contents / sizeof *contents };
+
+struct difference {        // between the run of a checkpoint and this one
+    struct out then, here; // options
+    bool contents[CONTENTS];
+};
+
+static void compare_key(struct difference *out, struct arena *arena, struct text key,
+                        const struct json *was, const struct json *now)
+{
+    const char *name = text_copy(arena, key);
+    const char *before = spell_option(arena, key, json_get(was, name));
+    const char *after = spell_option(arena, key, json_get(now, name));
+    if (!strcmp(before, after))
+        return;
+    for (int c = 0; c < CONTENTS; c++)
+        if (text_is(key, contents[c].key)) {
+            out->contents[c] = true;
+            return;
+        }
+    out_put(&out->then, "%s", before);
+    out_put(&out->here, "%s", after);
+}
+
 // Refuses a checkpoint of another run: names the options that differ, and what to give instead.
 static enum err refuse_other_run(const struct training *training, struct arena *arena,
                                  const char *path)
 {
-    enum { CONTENTS = sizeof contents / sizeof *contents };
     struct json was, now;
-    struct out then = { .arena = arena }, here = { .arena = arena };
-    bool differs[CONTENTS] = { 0 };
-    if (json_read(&was, arena, text_of(training->state.fingerprint), path) ||
-        json_read(&now, arena, text_of(training->fingerprint), path) || now.kind != JSON_OBJECT)
-        return fail(ERR_INPUT, "%s: is of another run; remove it or give another --out", path);
-    for (size_t i = 0; i < now.count; i++) {
-        struct text key = now.items[2 * i].string;
-        const char *name = text_copy(arena, key);
-        const char *before = spell_option(arena, key, json_get(&was, name));
-        const char *after = spell_option(arena, key, &now.items[2 * i + 1]);
-        if (!strcmp(before, after))
-            continue;
-        bool is_content = false;
-        for (int c = 0; c < CONTENTS; c++)
-            if (text_is(key, contents[c].key))
-                differs[c] = is_content = true;
-        if (!is_content) {
-            out_put(&then, "%s", before);
-            out_put(&here, "%s", after);
-        }
-    }
+    struct difference d = { .then.arena = arena, .here.arena = arena };
     struct out give = { .arena = arena };
-    out_put(&give, "%s", out_string(&then));
+    if (json_read(&was, arena, text_of(training->state.fingerprint), path) ||
+        json_read(&now, arena, text_of(training->fingerprint), path) || was.kind != JSON_OBJECT ||
+        now.kind != JSON_OBJECT)
+        return fail(ERR_INPUT, "%s: is of another run; remove it or give another --out", path);
+    for (size_t i = 0; i < now.count; i++)
+        compare_key(&d, arena, now.items[2 * i].string, &was, &now);
+    for (size_t i = 0; i < was.count; i++)
+        if (!json_get(&now, text_copy(arena, was.items[2 * i].string)))
+            compare_key(&d, arena, was.items[2 * i].string, &was, &now);
+    out_put(&give, "%s", out_string(&d.then));
     for (int c = 0; c < CONTENTS; c++) {
-        if (differs[c]) {
-            join(&then, contents[c].other);
+        if (d.contents[c]) {
+            join(&d.then, contents[c].other);
             join(&give, contents[c].same);
         }
     }
     return fail(ERR_INPUT, "%s: is of a run with%s;%s%s%s give%s, or another --out", path,
-                out_string(&then), here.size ? " this run has" : "", out_string(&here),
-                here.size ? ":" : "", out_string(&give));
+                out_string(&d.then), d.here.size ? " this run has" : "", out_string(&d.here),
+                d.here.size ? ":" : "", out_string(&give));
 }
 
 static enum err check_same_run(const struct training *training, struct arena *arena,
@@ -329,6 +347,8 @@ enum err training_step(struct training *training, struct training_report *report
     double began = clock_seconds(), processed = 0;
     *report = (struct training_report){ .step = training->state.step + 1,
                                         .steps = training->steps,
+                                        .loss = NAN,
+                                        .norm = NAN,
                                         .held_out_loss = NAN,
                                         .reward_chosen = NAN,
                                         .reward_rejected = NAN,

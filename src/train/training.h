@@ -44,9 +44,9 @@ enum err training_check(const struct training_settings *settings); // ERR_USAGE:
 struct training_report { // of one step
     int64_t step, steps;
     double epoch;
-    double loss;            // mean over the labelled tokens, or pairs
+    double loss;            // mean over the labelled tokens, or pairs; NAN: there are none
     double held_out_loss;   // NAN: not evaluated at this step
-    double rate, norm;      // learning rate; of the gradient, before clipping
+    double rate, norm;      // learning rate; of the gradient, before clipping; NAN: no labels
     int64_t trained_tokens; // of this step, over all ranks
     int64_t processed_tokens;
     double seconds;                               // of this step

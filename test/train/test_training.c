@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs on the tiny model, in memory; files and signals are the business of test/cli.
 
+#include "host/file.h"
 #include "test/train/whole.h"
 
 static void run_steps(struct whole *run, double epochs)
@@ -106,6 +107,52 @@ TEST(training_resumes_where_a_checkpoint_was_made)
     whole_finish(straight);
     whole_finish(broken);
     whole_finish(resumed);
+}
+
+TEST(training_names_all_that_differs_from_the_run_of_a_checkpoint)
+{
+    struct whole *first = whole_prepare(RECIPE_LORA, DTYPE_F32, 1, 1);
+    struct whole *other = whole_prepare(RECIPE_LORA, DTYPE_F32, 1, 1);
+    first->training.settings.max_steps = 1;
+    first->training.fingerprint = "{\"rate\":0.0001234567,\"seed\":7,\"beta\":0.1}";
+    run_steps(first, 1);
+    other->training.out = first->folder;
+    other->training.fingerprint = "{\"rate\":0.0001234568,\"seed\":7}";
+    CHECK(!training_plan(&other->training));
+    CHECK(training_resume(&other->training, &test_arena) == ERR_INPUT);
+    CHECK(strstr(error_text(), "a run with --rate 0.0001234567 --beta 0.1;"));
+    CHECK(strstr(error_text(), "this run has --rate 0.0001234568 --beta (default):"));
+    CHECK(!strstr(error_text(), "seed"));
+    whole_finish(first);
+    whole_finish(other);
+}
+
+TEST(training_step_without_labelled_tokens_has_no_loss)
+{
+    struct whole *run = whole_make(RECIPE_LORA, DTYPE_F32, 1, 1);
+    run->unlabelled = 64;
+    whole_start(run, gradient_device());
+    run_steps(run, 1);
+    int64_t without = 0;
+    for (int64_t i = 0; i < run->training.steps; i++) {
+        CHECK(isnan(run->losses[i]) == isnan(run->norms[i]) && run->losses[i] != 0);
+        without += isnan(run->losses[i]);
+    }
+    CHECK(without > 0 && without < run->training.steps);
+    struct text metrics;
+    CHECK(!file_read(&metrics, &test_arena,
+                     text_format(&test_arena, "%s/metrics.jsonl", run->folder)));
+    CHECK(strstr(metrics.at, "\"loss\":null") && strstr(metrics.at, "\"norm\":null"));
+    whole_finish(run);
+}
+
+TEST(training_refuses_more_epochs_than_a_plan_does)
+{
+    struct training_settings settings = training_default();
+    settings.epochs = 10000;
+    CHECK(!training_check(&settings));
+    settings.epochs = 1e300;
+    CHECK(training_check(&settings) == ERR_USAGE && strstr(error_text(), "at most 10000"));
 }
 
 TEST(training_refuses_a_run_that_diverges)

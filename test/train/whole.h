@@ -36,6 +36,7 @@ struct whole {
     char folder[64];
     volatile int stop; // as a signal sets it …
     int64_t stop_at;   // … after this step
+    int unlabelled;    // sentences without labels, beside the others
 };
 
 static inline void whole_keep_loss(void *context, const struct training *training,
@@ -79,6 +80,8 @@ static inline struct whole *whole_start(struct whole *run, struct device *device
     settings.micro_batch = run->tiny->setup.tokens / loader_row_tokens(&settings);
     loader_init(&run->loader, &test_arena, &settings);
     whole_add_sentences(&run->loader, 128);
+    for (int i = 0; i < run->unlabelled; i++)
+        loader_add(&run->loader, (int32_t[24]){ 0 }, (uint8_t[24]){ 0 }, 24);
     CHECK(!loader_start(&run->loader));
     CHECK(!transformer_init(&run->tiny->transformer, &test_arena, device, &run->tiny->setup));
     transformer_random_weights(&run->tiny->transformer, 1);

@@ -37,8 +37,11 @@ enum err workload_check(const struct workload_rule *rule)
     if (rule->tokens > LARGEST_RUN * 1e12)
         return fail(ERR_USAGE, "--tokens is %.3g, more than any data set has (%d T at most)",
                     rule->tokens, LARGEST_RUN);
-    if (!(rule->epochs > 0 && rule->epochs <= 1e4))
-        return fail(ERR_USAGE, "--epochs is %g, must be above 0 and at most 10,000", rule->epochs);
+    if (!(rule->epochs > 0 && rule->epochs <= WORKLOAD_MOST_EPOCHS))
+        return fail(
+            ERR_USAGE,
+            "--epochs is %g, must be above 0 and at most " FIELD_WORDS(WORKLOAD_MOST_EPOCHS),
+            rule->epochs);
     if (!(rule->context >= 1 && rule->context <= 1 << 24))
         return fail(ERR_USAGE, "--context is %.0f, must be from 1 to %d tokens", rule->context,
                     1 << 24);

@@ -85,6 +85,8 @@ struct workload {
 struct workload_rule workload_rule(void);
 
 // ERR_USAGE for what no run can have: no tokens, no context, a negative number of epochs.
+#define WORKLOAD_MOST_EPOCHS 10000
+
 enum err workload_check(const struct workload_rule *rule);
 
 // global_batch 0 is micro_batch × data.
