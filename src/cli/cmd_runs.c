@@ -104,10 +104,10 @@ static enum err find(struct entries *out, struct ledger *ledger, struct arena *a
 static enum err find_one(const struct history_entry **out, struct ledger *ledger,
                          struct arena *arena, const char *word, const char *kind)
 {
-    int64_t number = 0;
     void *rows = NULL;
     size_t count = 0;
-    bool is_id = !text_read_count(&number, text_of(word));
+    *out = NULL;
+    bool is_id = *word && !word[strspn(word, "0123456789")]; // a name may be "8b"
     struct ledger_filter that[] = { { is_id ? "id" : "name", "=", word },
                                     { is_id || !kind ? NULL : "kind", "=", kind },
                                     { 0 } };

@@ -7,6 +7,7 @@ try sho 1
 try show
 try show one
 try show 99
+try show 8b
 try compare 1
 try --kind poem
 try --since tomorrow
