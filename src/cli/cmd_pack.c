@@ -16,6 +16,7 @@
 #include "host/file.h"
 #include "host/folder.h"
 #include "host/npy.h"
+#include "host/staging.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ struct job {
     struct arena *arena;
     struct dataset dataset;
     struct units units;
-    const char *folder; // temporary name
+    struct staging staging; // of the folder to write
     struct spool spool;
     struct packing_rule rule;
     struct packing_setup setup;
@@ -74,7 +75,7 @@ struct job {
 
 static const char *path_in(struct job *job, const char *name)
 {
-    return text_format(job->arena, "%s/%s", job->folder, name);
+    return text_format(job->arena, "%s/%s", job->staging.temporary, name);
 }
 
 // --- first pass: tokens ------------------------------------------------------
@@ -105,7 +106,7 @@ static enum err add_units(struct job *job)
 
 static enum err tokenise(struct job *job, struct command_line *line)
 {
-    TRY(spool_create(&job->spool, job->arena, job->folder));
+    TRY(spool_create(&job->spool, job->arena, job->staging.temporary));
     if (work.units)
         return add_units(job);
     struct dataset_reading reading = {
@@ -331,9 +332,7 @@ static enum err make(struct job *job, struct command_line *line, struct out *doc
     if (!job->row_count)
         return fail(ERR_INPUT, "%s: no usable row in the data", line->positional[0]);
     TRY(write_index(job, document));
-    if (rename(job->folder, request.out))
-        return fail(ERR_INPUT, "%s: cannot be created: %s", request.out, strerror(errno));
-    return OK;
+    return staging_commit(&job->staging);
 }
 
 // Tokenizes the units of this process's share that are missing.
@@ -351,15 +350,6 @@ static enum err count_units(struct job *job, struct command_line *line)
                   done.mine, done.counted, done.done - done.counted, units_present(&job->units),
                   job->units.manifest.count, job->units.folder);
     return OK;
-}
-
-static void remove_folder(struct job *job)
-{
-    static const char *const names[] = { "ids.npy", "labels.npy", "rows.npy", "documents.npy",
-                                         "index.json" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        remove(path_in(job, names[i]));
-    rmdir(job->folder);
 }
 
 static enum err run(struct command_line *line)
@@ -390,16 +380,13 @@ static enum err run(struct command_line *line)
         TRY(count_units(&job, line));
     if (shard.is_part)
         return OK;
-    job.folder = text_format(line->arena, "%s.partial.%ld", request.out, (long)getpid());
-    if (mkdir(job.folder, 0700)) // tokens are text
-        return fail(ERR_INPUT, "%s: cannot be created: %s", job.folder, strerror(errno));
+    TRY(staging_open(&job.staging, line->arena, request.out));
+    chmod(job.staging.temporary, 0700); // tokens are text
     struct out document = { .arena = line->arena };
     enum err err = make(&job, line, &document);
     release_all(&job);
-    if (err) {
-        remove_folder(&job);
-        return err;
-    }
+    staging_release(&job.staging);
+    TRY(err);
     dataset_print_warnings(&job.seen, job.arena, true); // with --json and --quiet too
     if (line->common.json)
         print_data(out_view(&document));

@@ -29,21 +29,32 @@ static bool is_empty(const char *path)
     return empty;
 }
 
+// A folder of that name may remain of a killed run: in a container every run has the same pid.
+static bool make_beside(struct staging *staging, struct arena *arena)
+{
+    enum { TRIES = 1000 };
+    for (int i = 0; i < TRIES && !staging->made; i++) {
+        staging->temporary = text_format(arena, "%s.%d-%d.tmp", staging->path, (int)getpid(), i);
+        staging->made = !mkdir(staging->temporary, 0777);
+        if (!staging->made && errno != EEXIST)
+            break;
+    }
+    return staging->made;
+}
+
 enum err staging_open(struct staging *staging, struct arena *arena, const char *path)
 {
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/')
         size--;
     *staging = (struct staging){ .path = arena_copy(arena, path, size) };
-    staging->temporary = text_format(arena, "%s.%d.tmp", staging->path, (int)getpid());
     struct stat about;
     if (!lstat(staging->path, &about) && !(S_ISDIR(about.st_mode) && is_empty(staging->path)))
         return fail(ERR_INPUT, "%s: exists and is not empty; remove it or give another folder",
                     staging->path);
-    if (mkdir(staging->temporary, 0777))
+    if (!make_beside(staging, arena))
         return fail(ERR_INPUT, "%s: cannot be created next to %s: %s", staging->temporary,
                     staging->path, strerror(errno));
-    staging->made = true;
     return OK;
 }
 

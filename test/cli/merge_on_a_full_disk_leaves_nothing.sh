@@ -8,7 +8,7 @@ make_adapter $here/adapter
 trap '' XFSZ
 (ulimit -f 1 && "$GPUHOURS" merge --model $here/base --adapter $here/adapter --out $here/out) >$here/said 2>&1
 code=$?
-sed 's/out\.[0-9]*\.tmp/out.PID.tmp/' $here/said
+sed 's/out\.[0-9-]*\.tmp/out.PID.tmp/' $here/said
 rm $here/said
 echo "exit $code"
 ls $here

@@ -15,3 +15,5 @@ echo '{"messages": 3}' > "$folder/bad.jsonl"
 pack "$folder/bad.jsonl" other > /dev/null 2>&1
 echo "exit $?"
 ls "$folder"
+pack data/example.jsonl slash/ > /dev/null
+cmp "$folder/packed/ids.npy" "$folder/slash/ids.npy" && stat -c %a "$folder/slash"

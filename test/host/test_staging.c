@@ -53,3 +53,15 @@ TEST(an_empty_folder_may_be_replaced_and_a_full_one_not)
     CHECK(staging_open(&staging, &test_arena, file) == ERR_INPUT);
     staging_release(&staging);
 }
+
+TEST(a_folder_that_a_killed_run_left_stops_no_later_one)
+{
+    struct staging killed, staging;
+    const char *path = files_path("staged-again");
+    CHECK(!staging_open(&killed, &test_arena, path) && !fill(&killed)); // with the pid of the next
+    CHECK(!staging_open(&staging, &test_arena, path) && !fill(&staging));
+    CHECK(!staging_commit(&staging));
+    staging_release(&staging);
+    CHECK(!access(files_path("staged-again/a"), F_OK));
+    staging_release(&killed);
+}

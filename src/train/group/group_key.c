@@ -2,7 +2,7 @@
 // The key of a group's handshake: from the secret that was given, or from a random file of the
 // user's, which is made once and which only the user can read.
 
-#define _GNU_SOURCE // getrandom
+#define _GNU_SOURCE // getrandom, mkostemp
 #include "train/group/group_link.h"
 
 #include "base/sha256.h"
@@ -33,9 +33,10 @@ static const char *path_of(struct arena *arena)
 // nobody reads half a key.
 static void make_key(struct arena *arena, const char *path)
 {
-    const char *draft = text_format(arena, "%s.%ld", path, (long)getpid());
+    const char *name = text_format(arena, "%s.XXXXXX", path);
+    char *draft = arena_copy(arena, name, strlen(name));
     uint8_t key[KEY_SIZE];
-    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = mkostemp(draft, O_CLOEXEC); // that only the user can read
     if (fd < 0)
         return;
     bool good =
