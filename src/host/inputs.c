@@ -49,12 +49,6 @@ static void add(struct finder *f, const char *path, int64_t size_bytes)
     add_object(f, path, size_bytes, NULL);
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t size = strlen(name), tail = strlen(ending);
-    return size > tail && !strcmp(name + size - tail, ending);
-}
-
 // Notes that lie beside data: README.txt, LICENSE.txt, requirements-dev.txt.
 static bool is_note(struct text stem)
 {
@@ -84,7 +78,7 @@ static bool is_data(const char *name)
             return false;
     // LZ4 is refused by name when it is opened: better than counted as nothing.
     struct text stem = lines_unpacked_name(text_of(name));
-    if (ends_with(name, ".lz4"))
+    if (text_ends(stem, ".lz4"))
         stem.size -= strlen(".lz4");
     if (is_note(stem))
         return false;
@@ -345,11 +339,11 @@ static int by_folder(const void *a, const void *b)
 }
 
 // Adds the data files below a prefix that ends with a slash, or is the whole bucket.
-static enum err find_below(struct finder *f, const char *prefix, size_t *found)
+static enum err find_below(struct finder *f, const char *prefix, const char *asked, size_t *found)
 {
     struct object_list list;
     size_t before = f->out->count, size = strlen(prefix);
-    TRY(object_list(&list, f->arena, prefix));
+    TRY(object_list(&list, f->arena, prefix, asked));
     if (list.count)
         qsort(list.objects, list.count, sizeof *list.objects, by_folder);
     for (size_t i = 0; i < list.count; i++) {
@@ -369,7 +363,7 @@ static enum err find_matching(struct finder *f, const char *pattern)
     struct object_list list;
     size_t before = f->out->count;
     const char *start = text_copy(f->arena, (struct text){ pattern, strcspn(pattern, "*?[") });
-    TRY(object_list(&list, f->arena, start));
+    TRY(object_list(&list, f->arena, start, pattern));
     bool exact = false; // a key of just that name is no pattern
     for (size_t i = 0; i < list.count; i++)
         exact = exact || !strcmp(list.objects[i].name, pattern);
@@ -397,13 +391,13 @@ static enum err find_in_bucket(struct finder *f, const char *word)
         enum err err = object_find(object, f->arena, word);
         if (!err)
             add_object(f, object->name, object->size_bytes, object);
-        if (err != ERR_ANSWER)
+        if (!object->is_absent)
             return err;
         word = text_format(f->arena, "%s/", word);
     } else if (!key) {
         word = text_format(f->arena, "%s/", word);
     }
-    TRY(find_below(f, word, &found));
+    TRY(find_below(f, word, asked, &found));
     if (!found)
         return fail(ERR_INPUT, "%s: there is no such object, and none begins with that", asked);
     return f->out->count > before || f->out->left_out ? OK : no_data(asked, "prefix");
@@ -426,7 +420,7 @@ static enum err find_address(struct finder *f, const char *word)
     enum err err = object_find(object, f->arena, word);
     if (!err)
         add_object(f, object->name, object->size_bytes, object);
-    return err == ERR_ANSWER ? ERR_INPUT : err;
+    return err;
 }
 
 // What was read of it is gone: named again, it would be counted as empty.

@@ -157,7 +157,7 @@ static enum err refused(const struct object_store *s, const struct transfer_answ
         return fail(ERR_INPUT, "%s: the bucket lies in %s, not in %s; set AWS_REGION=%s", name,
                     a->region, s->region, a->region);
     if (a->status == 404)
-        return fail(ERR_ANSWER, "%s: there is no such %s", name,
+        return fail(ERR_INPUT, "%s: there is no such %s", name,
                     s->kind == ADDRESS_WEB ? "file on the server" : "object");
     if ((a->status == 401 || a->status == 403) && s->kind == ADDRESS_WEB)
         return fail(ERR_INPUT, "%s: the server refuses access (%d)", name, a->status);
@@ -387,6 +387,7 @@ static enum err probe(struct object *o, struct arena *arena)
     struct call call = { .path = o->path, .query = "", .take = take_nothing, .context = &a };
     TRY(run_until_answered(o->store, &call, &a, o->name));
     bool empty = a.status == 416; // even the first byte is past the end
+    o->is_absent = a.status == 404 && strcmp(a.code, "NoSuchBucket");
     if (a.status != 200 && a.status != 206 && !empty)
         return refused(o->store, &a, o->name);
     o->size_bytes = empty ? 0 : a.total_bytes;
@@ -435,6 +436,17 @@ static bool take_page(void *context, const char *at, size_t size)
     return !page->too_long;
 }
 
+static enum err no_list(const struct object_store *s, const struct transfer_answer *a,
+                        const char *name)
+{
+    if (a->status == 404 && strcmp(a->code, "NoSuchBucket"))
+        return fail(ERR_INPUT,
+                    "%s: the server has no list of this bucket (404); check the "
+                    "bucket and the endpoint",
+                    name);
+    return refused(s, a, name);
+}
+
 static enum err get_page(struct listing *out, struct arena *arena, const struct object_store *s,
                          const char *query, const char *name)
 {
@@ -461,7 +473,7 @@ static enum err get_page(struct listing *out, struct arena *arena, const struct 
     if (!err && page.too_long)
         err = fail(ERR_INPUT, "%s: a page of the list has over %d bytes", name, MOST_PAGE_BYTES);
     if (!err && a.status != 200)
-        err = a.broken ? gave_up(&a, name, 1) : refused(s, &a, name);
+        err = a.broken ? gave_up(&a, name, 1) : no_list(s, &a, name);
     if (!err && (err = listing_read(out, arena, out_view(&page.text))))
         err = error_prefix(err, "%s: ", name);
     arena_release(&scratch);
@@ -479,7 +491,8 @@ static void add(struct object_list *list, size_t *room, struct arena *arena, str
     list->objects[list->count++] = object;
 }
 
-enum err object_list(struct object_list *out, struct arena *arena, const char *word)
+enum err object_list(struct object_list *out, struct arena *arena, const char *word,
+                     const char *name)
 {
     struct address address;
     const struct object_store *store;
@@ -497,7 +510,7 @@ enum err object_list(struct object_list *out, struct arena *arena, const char *w
         }
         out_put(&query, "list-type=2&prefix=");
         address_escape(&query, address.key, false);
-        TRY(get_page(&page, arena, store, out_string(&query), word));
+        TRY(get_page(&page, arena, store, out_string(&query), name));
         for (size_t i = 0; i < page.count; i++) {
             struct listing_object *entry = &page.objects[i];
             add(out, &room, arena,
@@ -513,7 +526,7 @@ enum err object_list(struct object_list *out, struct arena *arena, const char *w
         if (out->count > MOST_OBJECTS)
             return fail(ERR_INPUT,
                         "%s: over %d objects begin with this; give a longer prefix, or several",
-                        word, MOST_OBJECTS);
+                        name, MOST_OBJECTS);
     } while (page.is_truncated);
     return OK;
 }

@@ -23,6 +23,7 @@ struct object {
     int64_t size_bytes; // -1: the server does not say
     const char *etag;   // "" if unknown
     bool has_ranges;    // parts of it can be asked for
+    bool is_absent;     // the server says that there is none of that name
 };
 
 struct object_list {
@@ -30,11 +31,12 @@ struct object_list {
     size_t count;
 };
 
-// One object. ERR_ANSWER if there is none of that name; error_text() says so.
+// One object. ERR_INPUT and is_absent if there is none of that name.
 enum err object_find(struct object *out, struct arena *arena, const char *word);
 
-// All objects of a bucket whose keys begin with the address's.
-enum err object_list(struct object_list *out, struct arena *arena, const char *word);
+// All objects of a bucket whose keys begin with the address's; name: what a failure calls them.
+enum err object_list(struct object_list *out, struct arena *arena, const char *word,
+                     const char *name);
 
 // Gives `size` bytes from `first` on to take(), in order; -1: all there are. take() returns false
 // to have no more, and *cancel (if not NULL) ends the pauses between attempts.

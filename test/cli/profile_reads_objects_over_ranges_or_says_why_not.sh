@@ -66,6 +66,8 @@ refused() { profile "$@"; echo "$? $(sed "s|$at|AT|g; s|$work|DIR|g" "$work/erro
 refused s3://data/absent.jsonl
 refused s3://absent/x.jsonl
 refused "s3://data/absent-*.jsonl"
+AWS_ENDPOINT_URL_S3=$at/listless refused "s3://data/split/*.jsonl"
+AWS_ENDPOINT_URL_S3=$at/listless refused s3://data/absent.jsonl
 AWS_SECRET_ACCESS_KEY=another-secret refused s3://data/split/train.jsonl
 AWS_ACCESS_KEY_ID=OTHER refused s3://data/split/train.jsonl
 AWS_SESSION_TOKEN=another-secret refused s3://data/split/train.jsonl

@@ -14,6 +14,7 @@ What it does wrong is the first part of a path before the bucket, as an endpoint
     /changing    each answer has another tag
     /elsewhere   301 with the region of the bucket
     /pages       lists have three keys a page
+    /listless    lists are answered with 404, as by a server that has none
 /web/... serves files without signatures, as a web server; "?key=KEY-OF-A-LINK" is needed for names that hold "private";
 /moved/... redirects to /web/....; /served tells how many bytes of objects were sent, and starts again.
 """
@@ -151,7 +152,7 @@ class Store(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         path, _, query = self.path.partition("?")
         words = [urllib.parse.unquote(word) for word in path.split("/")[1:]]
-        mode = words[0] if words[0] in ("storm", "down", "cut", "whole", "mute", "changing", "elsewhere", "pages") else ""
+        mode = words[0] if words[0] in ("storm", "down", "cut", "whole", "mute", "changing", "elsewhere", "pages", "listless") else ""
         if mode:
             words = words[1:]
         if words[0] == "served":
@@ -175,6 +176,8 @@ class Store(http.server.BaseHTTPRequestHandler):
         if problem:
             return self.refuse(403, problem)
         if len(words) == 1 or not words[1]:
+            if mode == "listless":
+                return self.refuse(404, "NotFound")
             return self.list(words[0], query, 3 if mode == "pages" else 1000)
         return self.send_object(os.path.join(folder, *words), mode)
 

@@ -255,22 +255,24 @@ static enum err refused(const char *where, int verdict, int size)
                 where);
 }
 
-// ERR_ANSWER: the other side did not answer, which may be a matter of time.
+// *silent: the other side did not answer, which may be a matter of time.
 static enum err introduce(struct group_link *link, const struct group_link_key *key,
-                          const char *where)
+                          const char *where, bool *silent)
 {
     struct challenge challenge;
     struct proof proof = { .hello = link->hello };
     struct answer answer;
     uint8_t expected[DIGEST];
     double deadline = clock_seconds() + HANDSHAKE_SECONDS;
+    *silent = true;
     if (!group_link_receive(link->fd, &challenge, sizeof challenge, deadline) ||
         memcmp(challenge.magic, magic, sizeof magic) || !draw(proof.nonce, NONCE))
-        return ERR_ANSWER;
+        return OK;
     prove(proof.digest, key, "connecting", &challenge, &proof);
     if (!group_link_send(link->fd, &proof, sizeof proof, deadline) ||
         !group_link_receive(link->fd, &answer, sizeof answer, deadline))
-        return ERR_ANSWER;
+        return OK;
+    *silent = false;
     prove(expected, key, "accepting", &challenge, &proof);
     if (answer.verdict || !is_equal(expected, answer.digest))
         return refused(where, answer.verdict, link->hello.size);
@@ -283,21 +285,24 @@ enum err group_link_connect(struct group_link *out, const struct group_link_addr
 {
     struct arena scratch = { 0 };
     const char *where = group_link_name(&scratch, address);
-    enum err err = ERR_ANSWER;
+    enum err err = OK;
     double pause = 0.01;
+    bool silent = true;
     *out = (struct group_link){ .fd = -1, .hello = *hello, .peer = *address };
-    while (err == ERR_ANSWER && clock_seconds() < deadline) {
+    while (silent && clock_seconds() < deadline) {
         out->fd = connect_once(address, deadline);
-        err = out->fd < 0 ? ERR_ANSWER : introduce(out, key, where);
-        if (!err)
+        if (out->fd >= 0)
+            err = introduce(out, key, where, &silent);
+        if (!err && !silent)
             break;
         if (out->fd >= 0)
             close(out->fd);
         out->fd = -1;
-        poll(NULL, 0, (int)(1000 * pause));
+        if (silent)
+            poll(NULL, 0, (int)(1000 * pause));
         pause = pause < 0.5 ? 2 * pause : pause;
     }
-    if (err == ERR_ANSWER)
+    if (silent)
         err = fail(ERR_UNAVAILABLE, "rank %d gets no answer from %s", hello->rank, where);
     arena_release(&scratch);
     return err;
