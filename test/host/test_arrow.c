@@ -53,6 +53,23 @@ TEST(arrow_rows_are_those_that_the_javascript_library_reads)
     CHECK(file && !strcmp(file, wanted));
 }
 
+// The column "id" has 64 bits and a sign; one byte of the schema says so.
+TEST(arrow_numbers_without_a_sign_are_not_negative)
+{
+    struct text whole = content("test/data/rows.arrow");
+    char *changed = arena_copy(&test_arena, whole.at, whole.size);
+    bool found = false;
+    for (size_t i = 0; i < whole.size && !found; i++) {
+        if (whole.at[i] != 1)
+            continue;
+        changed[i] = 0;
+        const char *all = rows(files_write("sign.arrow", (struct text){ changed, whole.size }));
+        found = all && strstr(all, "\"id\":18446744073709551611"); // -5
+        changed[i] = 1;
+    }
+    CHECK(found);
+}
+
 TEST(arrow_refuses_what_is_cut_off_or_none)
 {
     struct text whole = content("test/data/rows.arrow");

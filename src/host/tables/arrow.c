@@ -7,6 +7,8 @@
 #include "host/archive.h"
 #include "host/bytes.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -467,7 +469,10 @@ static enum err put_number(struct arrow *a, const struct column *c, int64_t i,
     } else {
         int spare = 64 - 8 * (int)c->width;
         int64_t value = (int64_t)(bits << spare);
-        json_put_count(w, key, c->is_signed ? value >> spare : (int64_t)bits);
+        char digits[24];
+        int size = c->is_signed ? snprintf(digits, sizeof digits, "%" PRId64, value >> spare)
+                                : snprintf(digits, sizeof digits, "%" PRIu64, bits);
+        json_put_raw(w, key, (struct text){ digits, (size_t)size });
     }
     return OK;
 }
