@@ -33,13 +33,13 @@ static bool is_off(const struct command_line *line)
 static bool can_be_made(struct arena *arena, const char *path)
 {
     char *folder = arena_copy(arena, path, strlen(path));
+    struct stat about;
     for (char *slash; (slash = strrchr(folder, '/')) && slash > folder;) {
         *slash = 0;
-        struct stat about;
         if (!stat(folder, &about))
             return S_ISDIR(about.st_mode) && !access(folder, W_OK);
     }
-    return false;
+    return !access(*folder == '/' ? "/" : ".", W_OK);
 }
 
 enum err ledger_entry_open(struct ledger **out, const struct command_line *line, bool to_write)
@@ -182,8 +182,11 @@ void ledger_entry_document(const struct command_line *line, struct text document
 static enum err learn(struct plan_data *data, const struct command_line *line)
 {
     enum { NEWEST = 256 };
-    static struct field without_documents[64]; // about a kilobyte an entry
-    size_t kept = 0;
+    size_t all = 0, kept = 0;
+    while (history_fields[all].name)
+        all++;
+    // Documents are left out: about a kilobyte an entry.
+    struct field *without_documents = ARENA_NEW(line->arena, struct field, all + 1);
     for (const struct field *f = history_fields; f->name; f++)
         if (strcmp(f->name, "document"))
             without_documents[kept++] = *f;
