@@ -124,7 +124,7 @@ static void *listen_to_lines(void *context)
             polled[i] = (struct pollfd){ watch->is_done[i] ? -1 : watch->lines[i].fd, POLLIN, 0 };
         polled[watch->count] =
             (struct pollfd){ deadline < INFINITY ? -1 : watch->wake[0], POLLIN, 0 };
-        double left = deadline - clock_seconds();
+        double left = fmax(deadline - clock_seconds(), 0); // below 0 poll() would wait for ever
         if (poll(polled, (nfds_t)watch->count + 1, left < INFINITY ? (int)(1000 * left) : -1) < 0)
             continue;
         for (int i = 0; i < watch->count; i++)
@@ -143,11 +143,15 @@ enum err group_watch_start(struct group_watch *watch, const struct group_place *
                            struct group_link *lines, int count)
 {
     sigset_t all, before;
+    pthread_condattr_t monotonic;
     watch->place = place;
     watch->lines = lines;
     watch->count = count;
     pthread_mutex_init(&watch->lock, NULL);
-    pthread_cond_init(&watch->changed, NULL);
+    pthread_condattr_init(&monotonic); // a wait does not change with the time of day
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&watch->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     if (pipe(watch->wake))
         return fail(ERR_UNAVAILABLE, "cannot open a pipe: %s", strerror(errno));
     sigfillset(&all); // signals are the main thread's
@@ -186,7 +190,7 @@ void group_watch_end(struct group_watch *watch, enum err err)
 enum err group_watch_reason(struct group_watch *watch, int rank)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += REASON_SECONDS;
     pthread_mutex_lock(&watch->lock);
     while (!watch->is_lost && !pthread_cond_timedwait(&watch->changed, &watch->lock, &until))
