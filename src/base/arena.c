@@ -3,6 +3,8 @@
 
 #include "base/arena.h"
 
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,7 +63,7 @@ void arena_exhausted(size_t wanted)
 #ifdef __wasm__
     abort();
 #else
-    _Exit(5); // ERR_DEVICE_MEMORY, without flushing what may need memory
+    _Exit(ERR_DEVICE_MEMORY); // without flushing what may need memory
 #endif
 }
 

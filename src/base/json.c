@@ -149,7 +149,10 @@ static uint64_t bytes_equal(uint64_t word, unsigned char c)
     return (differs - ones) & ~differs & (ones << 7);
 }
 
-// The number of bytes before the first hit (little-endian).
+// Here and where numbers are copied from files: Arrow, Parquet, NumPy, safetensors, work units.
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the processor must be little-endian");
+
+// The number of bytes before the first hit.
 static size_t bytes_before(uint64_t hits)
 {
     const uint64_t ones = 0x0101010101010101u;

@@ -26,12 +26,6 @@ static const char *const prefixes[] = {
     "ASIA", "eyJ", "npm_", "pypi-", "Bearer ", "nvapi-",      "dapi",   "AIza",  "r8_",
 };
 
-static bool ends_with(const char *text, size_t size, const char *ending)
-{
-    size_t length = strlen(ending);
-    return size >= length && !memcmp(text + size - length, ending, length);
-}
-
 static bool key_is_secret(struct text key)
 {
     char plain[KEY];
@@ -47,10 +41,10 @@ static bool key_is_secret(struct text key)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(plain, words[i]))
             return true;
-    if (!ends_with(plain, size, "token"))
+    if (!text_ends((struct text){ plain, size }, "token"))
         return false;
     for (size_t i = 0; i < sizeof vocabulary / sizeof *vocabulary; i++)
-        if (ends_with(plain, size - strlen("token"), vocabulary[i]))
+        if (text_ends((struct text){ plain, size - strlen("token") }, vocabulary[i]))
             return false;
     return true;
 }

@@ -8,6 +8,10 @@
 // The P90 of the standard normal: P10 and P90 lie this many standard deviations from the median.
 #define STATS_P90 1.2815515655446004
 
+// The same over the P90 of Student's t with four degrees of freedom, 1.5332: a t times this has the
+// P10 and P90 of the normal.
+#define STATS_T4_SCALE (STATS_P90 / 1.5332062740589432)
+
 // An uncertain quantity: P10, P50, P90. A forecast has no bare number.
 struct range {
     double low, mid, high;

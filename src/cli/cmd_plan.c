@@ -99,8 +99,8 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
     }
     if (!line->common.quiet)
         dataset_print_warnings(&profile, arena, !profile_path);
-    return error_prefix(plan_request_measure(request, arena, &profile, lengths),
-                        "%s: ", profile_path ? profile_path : line->positional[0]);
+    enum err err = plan_request_measure(request, arena, &profile, lengths);
+    return err ? error_prefix(err, "%s: ", profile_path ? profile_path : line->positional[0]) : OK;
 }
 
 // What options are read over, the weakest first: defaults, a pilot's or a former plan's

@@ -10,12 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool ends_with(const char *name, const char *ending)
-{
-    size_t size = strlen(name), end = strlen(ending);
-    return size > end && !strcmp(name + size - end, ending);
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct folder_file *)a)->name, ((const struct folder_file *)b)->name);
@@ -26,7 +20,7 @@ static void list_files(struct folder *folder, struct arena *arena, DIR *dir, con
 {
     size_t room = 0;
     for (struct dirent *entry; (entry = readdir(dir));) {
-        if (!ends_with(entry->d_name, ending))
+        if (!text_ends(text_of(entry->d_name), ending) || !strcmp(entry->d_name, ending))
             continue;
         if (folder->count == room) {
             size_t more = room ? room * 2 : 8, size = sizeof *folder->files;

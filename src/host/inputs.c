@@ -78,7 +78,7 @@ static bool is_data(const char *name)
             return false;
     // LZ4 is refused by name when it is opened: better than counted as nothing.
     struct text stem = lines_unpacked_name(text_of(name));
-    if (text_ends(stem, ".lz4"))
+    if (text_ends(text_of(name), ".lz4"))
         stem.size -= strlen(".lz4");
     if (is_note(stem))
         return false;

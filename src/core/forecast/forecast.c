@@ -188,8 +188,7 @@ double forecast_lengths(const struct range *factor, double log_spread)
 {
     double a = log(factor->mid / factor->low) / STATS_P90,
            b = log(factor->high / factor->mid) / STATS_P90;
-    const double narrower = 0.836; // 1.2816 / 1.5332, the quantiles of a normal and Student's t4
-    double spread = narrower * narrower * log_spread * log_spread;
+    double spread = STATS_T4_SCALE * STATS_T4_SCALE * log_spread * log_spread;
     if (!(spread > 0) || a == b || !(factor->low > 0))
         return factor->mid;
     double mean = (b - a) / sqrt(2 * acos(-1)), square = (a * a + b * b) / 2,

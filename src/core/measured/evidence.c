@@ -136,7 +136,7 @@ double evidence_tail(double normal)
     // The quantile of Student's t with four degrees of freedom, which has a closed form.
     double below = stats_normal_below(-fabs(normal)), a = 4 * below * (1 - below);
     double t = a > 0 ? 2 * sqrt(fmax(0, cos(acos(fmin(1, sqrt(a))) / 3) / sqrt(a) - 1)) : INFINITY;
-    return copysign(fmin(t * EVIDENCE_RESCALE, 40), normal); // beyond 40 there are no numbers
+    return copysign(fmin(t * STATS_T4_SCALE, 40), normal); // beyond 40 there are no numbers
 }
 
 // --- the table ---------------------------------------------------------------

@@ -74,7 +74,7 @@ static struct source *take_sources(struct fit *fit, struct arena *arena,
         sources[at].sum += error;
         sources[at].squares += error * error;
         fit->rows[row].step_variance = rows[i].step_spread * rows[i].step_spread;
-        fit->rows[row].k = pow(rows[i].error / EVIDENCE_RESCALE, 2) / 4;
+        fit->rows[row].k = pow(rows[i].error / STATS_T4_SCALE, 2) / 4;
         fit->rows[row++].source = at;
     }
     return sources;
@@ -223,7 +223,7 @@ static double share_inside(const struct fit *fit, double moved, double weight)
     for (size_t i = 0; i < fit->count; i++) {
         const struct fit_row *row = &fit->rows[i];
         double variance = exp(2 * (row->eta + moved)) + row->step_variance;
-        double error = 2 * sqrt(row->k) * EVIDENCE_RESCALE; // its size
+        double error = 2 * sqrt(row->k) * STATS_T4_SCALE; // its size
         inside += error <= STATS_P90 * sqrt(variance) ? row->weight : 0;
     }
     return inside / weight;

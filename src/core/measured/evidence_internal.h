@@ -5,9 +5,6 @@
 
 #include "core/measured/evidence.h"
 
-// P90 of the normal distribution over that of Student's t with four degrees of freedom.
-#define EVIDENCE_RESCALE (1.2815515655446004 / 1.5332062740589432)
-
 enum { EVIDENCE_TERMS = EVIDENCE_FACTORS + 3 };
 
 // A level that a place has, and its share in it: 1, but for numbers.
