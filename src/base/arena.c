@@ -63,7 +63,7 @@ void arena_exhausted(size_t wanted)
 #ifdef __wasm__
     abort();
 #else
-    _Exit(ERR_DEVICE_MEMORY); // without flushing what may need memory
+    _Exit(ERR_MEMORY); // without flushing what may need memory
 #endif
 }
 

@@ -21,7 +21,7 @@ const struct error_code error_codes[] = {
     { ERR_INPUT, "input or output",
       "a file cannot be read or written, its content is wrong, or standard output is full" },
     { ERR_UNAVAILABLE, "unavailable", "this build or this machine cannot do it" },
-    { ERR_DEVICE_MEMORY, "out of memory", "the GPU or the machine has too little memory" },
+    { ERR_MEMORY, "out of memory", "the GPU or the machine has too little memory" },
     { ERR_BUG, "bug", "a fault of gpuhours itself: please report it" },
     { 0 },
 };

@@ -21,7 +21,7 @@ enum err {
     ERR_USAGE = 2,
     ERR_INPUT = 3,
     ERR_UNAVAILABLE = 4,
-    ERR_DEVICE_MEMORY = 5,
+    ERR_MEMORY = 5,
     ERR_BUG = 70,
 };
 

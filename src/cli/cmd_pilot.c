@@ -296,7 +296,7 @@ static enum err judge(const struct wrapped *run, struct arena *arena)
                     text_seconds(arena, run->settings.silent_seconds), steps,
                     last_words(run, arena));
     if (run->how == WRAPPED_ENDED && child->code && series->out_of_memory)
-        return fail(ERR_DEVICE_MEMORY, "the trainer ran out of GPU memory after %s and %s%s", steps,
+        return fail(ERR_MEMORY, "the trainer ran out of GPU memory after %s and %s%s", steps,
                     child_ending(child, arena), last_words(run, arena));
     if (run->how == WRAPPED_ENDED && child->code)
         return fail((enum err)child->code, "the trainer %s after %s%s", child_ending(child, arena),
@@ -459,8 +459,8 @@ static void take_mean(struct pilot *pilot, const struct step_series *series)
 static enum err judge_log(const struct pilot *pilot, const struct step_series *series)
 {
     if (series->out_of_memory)
-        return fail(ERR_DEVICE_MEMORY, "%s: the trainer ran out of GPU memory after step %.0f",
-                    asked.log, series->last_step);
+        return fail(ERR_MEMORY, "%s: the trainer ran out of GPU memory after step %.0f", asked.log,
+                    series->last_step);
     if (pilot->tokens_per_s.mean > 0)
         return pilot->steady ? OK : fail(ERR_ANSWER, "%s: %s", asked.log, pilot->verdict);
     if (!series->count && !(series->run_seconds > 0) && !series->rate_count)

@@ -42,7 +42,7 @@ extern const struct field pilot_engine_fields[];
 
 struct pilot_engine_request pilot_engine_default(void);
 
-// ERR_UNAVAILABLE if this machine lacks the device, ERR_DEVICE_MEMORY if the plan does not fit.
+// ERR_UNAVAILABLE if this machine lacks the device, ERR_MEMORY if the plan does not fit.
 // *is_told: another rank has the result, or has said why there is none.
 enum err pilot_engine_run(struct pilot *out, struct command_line *line,
                           const struct pilot_engine_request *request, bool *is_told);

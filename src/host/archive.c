@@ -264,8 +264,7 @@ static enum err start_unpacking(struct archive *a)
         return OK;
     free(a->kind == ARCHIVE_ZSTD ? NULL : a->stream);
     a->stream = NULL;
-    return fail(ERR_DEVICE_MEMORY, "%s: out of memory: %s could not be started", a->name,
-                format->name);
+    return fail(ERR_MEMORY, "%s: out of memory: %s could not be started", a->name, format->name);
 }
 
 static enum err open_file(struct archive *a, const char *path)
@@ -293,7 +292,7 @@ static enum err open_either(struct archive *a, const char *path, const struct ob
     *a = (struct archive){ .name = path, .fd = -1, .object = object, .left_bytes = -1 };
     a->ratio_limit = ratio_limit > 0 ? ratio_limit : ARCHIVE_RATIO_LIMIT;
     a->buffer = malloc(BUFFER_BYTES);
-    enum err err = a->buffer ? OK : fail(ERR_DEVICE_MEMORY, "%s: out of memory", path);
+    enum err err = a->buffer ? OK : fail(ERR_MEMORY, "%s: out of memory", path);
     if (!err && object) {
         a->size_bytes = object->size_bytes > 0 ? object->size_bytes : 0;
         err = stream_open(&a->parts, object, 0, object->size_bytes, &(struct stream_options){ 0 });
@@ -411,7 +410,7 @@ static enum err another_member(struct archive *a, bool *follows)
         return fail(ERR_INPUT, "%s: has bytes that are not %s after its %s data", a->name,
                     format->name, format->name);
     if (!format->again(a))
-        return fail(ERR_DEVICE_MEMORY, "%s: out of memory: %s could not be started", a->name,
+        return fail(ERR_MEMORY, "%s: out of memory: %s could not be started", a->name,
                     format->name);
     return OK;
 }

@@ -155,7 +155,7 @@ enum err child_start(struct child *child, const struct child_settings *settings)
         child->settings.reader_seconds = READER_SECONDS;
     struct child_internal *in = child->inside = calloc(1, sizeof *in);
     if (!in)
-        return fail(ERR_DEVICE_MEMORY, "out of memory; cannot start the command");
+        return fail(ERR_MEMORY, "out of memory; cannot start the command");
     in->masters[0] = in->masters[1] = in->wake[0] = in->wake[1] = in->notes = -1;
     int slaves[2] = { -1, -1 };
     enum err err = open_all(child, slaves);

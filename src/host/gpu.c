@@ -325,7 +325,7 @@ enum err gpu_monitor_start(struct gpu_monitor **out, double interval_seconds)
     if (code)
         return fail(ERR_UNAVAILABLE, "no GPU statistics: NVML reports: %s", nvml.error(code));
     struct gpu_monitor *monitor = calloc(1, sizeof *monitor);
-    enum err err = monitor ? OK : fail(ERR_DEVICE_MEMORY, "no GPU statistics: out of memory");
+    enum err err = monitor ? OK : fail(ERR_MEMORY, "no GPU statistics: out of memory");
     if (!err) {
         monitor->interval_seconds = interval_seconds;
         monitor->keep = 1;

@@ -156,7 +156,7 @@ enum err pool_run(const struct pool_job *job, int workers)
     char *items = calloc((size_t)pool.slot_count, size ? size : 16);
     enum err err = OK;
     if (!pool.slots || !items) {
-        err = fail(ERR_DEVICE_MEMORY, "out of memory; cannot start %d threads", workers);
+        err = fail(ERR_MEMORY, "out of memory; cannot start %d threads", workers);
     } else {
         for (int64_t i = 0; i < pool.slot_count; i++)
             pool.slots[i].item = items + (size_t)i * size;

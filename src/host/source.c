@@ -68,7 +68,7 @@ static enum err make_room(char **buffer, size_t *room, size_t bytes)
         return OK;
     char *grown = realloc(*buffer, bytes);
     if (!grown)
-        return fail(ERR_DEVICE_MEMORY, "out of memory: cannot allocate %zu bytes", bytes);
+        return fail(ERR_MEMORY, "out of memory: cannot allocate %zu bytes", bytes);
     *buffer = grown;
     *room = bytes;
     return OK;

@@ -406,7 +406,7 @@ enum err yaml_read(struct json *out, struct arena *arena, struct text in, const 
 {
     struct reader reader = { .arena = arena, .name = name };
     if (!yaml_parser_initialize(&reader.parser))
-        return fail(ERR_DEVICE_MEMORY, "%s: out of memory", name);
+        return fail(ERR_MEMORY, "%s: out of memory", name);
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)(in.at ? in.at : ""),
                                  in.size);
     enum err err = read_document(&reader, out);

@@ -152,7 +152,7 @@ static enum err start(struct stream *s)
     for (int i = 0; i < s->depth; i++) {
         s->parts[i].at = malloc(s->part_bytes);
         if (!s->parts[i].at)
-            return fail(ERR_DEVICE_MEMORY, "%s: out of memory", s->object->name);
+            return fail(ERR_MEMORY, "%s: out of memory", s->object->name);
     }
     for (; s->thread_count < wanted; s->thread_count++)
         if (pthread_create(&s->threads[s->thread_count], NULL,
@@ -169,7 +169,7 @@ enum err stream_open(struct stream **out, const struct object *object, int64_t f
     *out = NULL;
     struct stream *s = calloc(1, sizeof *s);
     if (!s)
-        return fail(ERR_DEVICE_MEMORY, "%s: out of memory", object->name);
+        return fail(ERR_MEMORY, "%s: out of memory", object->name);
     s->object = object;
     s->first = first;
     s->size = size;

@@ -303,5 +303,5 @@ enum err transfer_run(const struct transfer_request *request, struct transfer_an
         give_handle(handle);
     }
     curl.slist_free_all(headers);
-    return handle ? OK : fail(ERR_DEVICE_MEMORY, "out of memory: libcurl could not be started");
+    return handle ? OK : fail(ERR_MEMORY, "out of memory: libcurl could not be started");
 }

@@ -130,11 +130,11 @@ static enum err advise(const struct arrangement *a, const struct recipe *asked,
     least.level = RECOMPUTE_BLOCK;
     least.shards_base = least.shards_base || a->may_shard;
     fits(device, &least, &level, &bytes);
-    enum err err = fail(ERR_DEVICE_MEMORY,
-                        "%s are needed even if every layer is recomputed, the limit is %s; %s",
-                        text_bytes(&scratch, (double)bytes),
-                        text_bytes(&scratch, budget + (double)device->overhead_bytes),
-                        change_that_fits(a, asked, &scratch, device, budget));
+    enum err err =
+        fail(ERR_MEMORY, "%s are needed even if every layer is recomputed, the limit is %s; %s",
+             text_bytes(&scratch, (double)bytes),
+             text_bytes(&scratch, budget + (double)device->overhead_bytes),
+             change_that_fits(a, asked, &scratch, device, budget));
     arena_release(&scratch);
     return err;
 }
@@ -145,7 +145,7 @@ enum err arrange(struct arrangement *a, struct device *device, double limit_byte
     double budget = budget_of(device, limit_bytes);
     TRY(check(a, &asked, device));
     if (limit_bytes > 0 && budget <= 0)
-        return fail(ERR_DEVICE_MEMORY,
+        return fail(ERR_MEMORY,
                     "--memory-limit is below what the driver and libraries of the device "
                     "take");
     if (choose_place(a, &recipe, device, budget))

@@ -76,7 +76,7 @@ static enum err choose_levels(struct transformer *t)
         t->chunk_bytes /= 2;
     if (budget && (double)blocks_total(&t->blocks) > budget)
         return fail(
-            ERR_DEVICE_MEMORY,
+            ERR_MEMORY,
             "%lld bytes are needed even if every layer is recomputed, the budget is %.0f; try a "
             "smaller --context or --micro-batch, or --method qlora",
             (long long)blocks_total(&t->blocks), budget);

@@ -303,7 +303,7 @@ struct transformer {
     bool waits_for_tuning;           // see transformer_tune_some()
 };
 
-// Chooses levels, plans, allocates and places. ERR_DEVICE_MEMORY if even the highest level does not
+// Chooses levels, plans, allocates and places. ERR_MEMORY if even the highest level does not
 // meet the budget.
 enum err transformer_init(struct transformer *t, struct arena *arena, struct device *device,
                           const struct transformer_setup *setup);

@@ -74,7 +74,7 @@ enum err transformer_load(struct transformer *t, const struct weights *weights)
         parts[i] = part_of(weights, &weights->items[i]);
     struct direct *files = direct_open(parts, weights->count);
     enum err err = files ? load_weights(t, weights, files)
-                         : fail(ERR_DEVICE_MEMORY, "out of memory; cannot read the weights");
+                         : fail(ERR_MEMORY, "out of memory; cannot read the weights");
     direct_close(files);
     arena_release(&scratch);
     return err ? err : t->device->backend->sync(t->device);

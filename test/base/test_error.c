@@ -50,9 +50,8 @@ TEST(error_text_sends_no_escape_sequence_to_a_terminal)
 
 TEST(error_codes_are_listed_once_each_with_a_meaning)
 {
-    static const int codes[] = { OK,        ERR_ANSWER,      ERR_USAGE,
-                                 ERR_INPUT, ERR_UNAVAILABLE, ERR_DEVICE_MEMORY,
-                                 ERR_BUG };
+    static const int codes[] = { OK,         ERR_ANSWER, ERR_USAGE, ERR_INPUT, ERR_UNAVAILABLE,
+                                 ERR_MEMORY, ERR_BUG };
     size_t count = 0;
     for (const struct error_code *code = error_codes; code->name; code++, count++) {
         CHECK(count < sizeof codes / sizeof *codes && code->number == codes[count]);

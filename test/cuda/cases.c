@@ -560,7 +560,7 @@ enum err parity_limits(struct device *gpu, char *problem, int64_t size)
     int64_t before = gpu->allocated_bytes;
     enum err err = op->allocate(gpu, &too_much, (int64_t)1 << 50);
     snprintf(problem, (size_t)size, "(\"%s\")", error_text());
-    if (err != ERR_DEVICE_MEMORY || gpu->allocated_bytes != before)
+    if (err != ERR_MEMORY || gpu->allocated_bytes != before)
         return ERR_ANSWER;
     TRY(op->allocate(gpu, &at, bytes));
     unsigned char *host = malloc((size_t)bytes), *back = malloc((size_t)bytes);

@@ -568,7 +568,7 @@ TEST(transformer_meets_a_budget_layer_by_layer)
     transformer_release(t);
     tiny->setup.budget_bytes = 1000;
     CHECK(transformer_plan(&least, &level, &test_arena, gradient_device(), &tiny->setup) ==
-          ERR_DEVICE_MEMORY);
+          ERR_MEMORY);
 }
 
 // --- the step list -----------------------------------------------------------

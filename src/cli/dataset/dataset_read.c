@@ -602,7 +602,7 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
                             .drop = drop,
                             .weigh = weigh,
                             .most_weight = IN_FLIGHT_BYTES };
-    enum err err = run.workers ? OK : fail(ERR_DEVICE_MEMORY, "out of memory");
+    enum err err = run.workers ? OK : fail(ERR_MEMORY, "out of memory");
     run.example = find_example(words, count);
     if (!err)
         err = source_open(&run.source, &run.source_arena, words, run.example ? 0 : count,

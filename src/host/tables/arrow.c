@@ -594,7 +594,7 @@ enum err arrow_open(struct arrow **out, const char *path, const struct object *o
     *out = NULL;
     struct arrow *a = calloc(1, sizeof *a);
     if (!a)
-        return fail(ERR_DEVICE_MEMORY, "%s: out of memory", path);
+        return fail(ERR_MEMORY, "%s: out of memory", path);
     a->path = path;
     a->text.arena = &a->arena;
     a->to = INT64_MAX;

@@ -77,7 +77,7 @@ enum err parquet_open(struct parquet **out, const char *path, const struct objec
     *out = NULL;
     struct parquet *p = calloc(1, sizeof *p);
     if (!p)
-        return fail(ERR_DEVICE_MEMORY, "%s: out of memory", path);
+        return fail(ERR_MEMORY, "%s: out of memory", path);
     p->path = path;
     p->text.arena = &p->arena;
     p->to = INT64_MAX;
@@ -88,7 +88,7 @@ enum err parquet_open(struct parquet **out, const char *path, const struct objec
         p->columns = calloc(p->footer.leaf_count, sizeof *p->columns);
         p->ahead = calloc(p->footer.leaf_count, sizeof *p->ahead);
         if (!p->columns || !p->ahead)
-            err = fail(ERR_DEVICE_MEMORY, "%s: out of memory", path);
+            err = fail(ERR_MEMORY, "%s: out of memory", path);
     }
     if (err)
         parquet_close(p);

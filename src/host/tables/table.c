@@ -33,7 +33,7 @@ enum err table_open(struct table **out, const char *path, const struct object *o
     *out = NULL;
     struct table *t = calloc(1, sizeof *t);
     if (!t)
-        return fail(ERR_DEVICE_MEMORY, "%s: out of memory", path);
+        return fail(ERR_MEMORY, "%s: out of memory", path);
     enum err err = is_arrow(path, head) ? arrow_open(&t->arrow, path, object)
                                         : parquet_open(&t->parquet, path, object);
     if (err)

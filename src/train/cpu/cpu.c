@@ -35,7 +35,7 @@ static enum err open_device(struct device *device, int index)
     device->own = malloc((size_t)workers * sizeof(struct cpu_tile));
     if (!device->own) {
         close_device(device);
-        return fail(ERR_DEVICE_MEMORY, "out of memory for the tiles of the CPU backend");
+        return fail(ERR_MEMORY, "out of memory for the tiles of the CPU backend");
     }
     enum err err = product_begin(workers);
     if (err)
@@ -60,7 +60,7 @@ static enum err allocate(struct device *device, void **out, int64_t bytes)
     size_t rounded = ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     *out = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
     if (!*out)
-        return fail(ERR_DEVICE_MEMORY,
+        return fail(ERR_MEMORY,
                     "out of memory: cannot allocate %lld bytes; give --memory-limit, or a smaller "
                     "--context",
                     (long long)bytes);

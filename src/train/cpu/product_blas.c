@@ -58,7 +58,7 @@ static enum err refuse(void)
 {
     const char *said = dlerror(), *why = said ? said : "it lacks a function";
     if (strstr(why, "map segment") || strstr(why, "memory"))
-        return fail(ERR_DEVICE_MEMORY, "too little memory to load OpenBLAS: %s", why);
+        return fail(ERR_MEMORY, "too little memory to load OpenBLAS: %s", why);
     return fail(ERR_UNAVAILABLE,
                 "no OpenBLAS for training on the CPU: %s; install libopenblas0, or build with make "
                 "OPENBLAS=0",
@@ -109,7 +109,7 @@ static enum err take_buffers(int workers)
     void *room = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         return fail(
-            ERR_DEVICE_MEMORY,
+            ERR_MEMORY,
             "too little memory for OpenBLAS: %d threads want %d MiB each; raise the limit on "
             "address space (ulimit -v)",
             workers, BUFFER >> 20);

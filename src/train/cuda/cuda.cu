@@ -26,7 +26,7 @@ bool cuda_check(struct cuda *cuda, cudaError_t status, const char *what)
 {
     if (status == cudaSuccess)
         return !cuda->err;
-    enum err err = status == cudaErrorMemoryAllocation ? ERR_DEVICE_MEMORY : ERR_UNAVAILABLE;
+    enum err err = status == cudaErrorMemoryAllocation ? ERR_MEMORY : ERR_UNAVAILABLE;
     cudaGetLastError(); // clears it, so that it is reported once
     cuda_fail(cuda, err, "%s failed on the GPU: %s", what, cudaGetErrorString(status));
     return false;
@@ -61,7 +61,7 @@ static enum err allocate(struct device *device, void **out, int64_t bytes)
         size_t available = 0, total = 0;
         cudaGetLastError();
         cudaMemGetInfo(&available, &total);
-        return fail(ERR_DEVICE_MEMORY, "%s: cannot allocate %.2f GiB: %.2f of %.2f GiB are free",
+        return fail(ERR_MEMORY, "%s: cannot allocate %.2f GiB: %.2f of %.2f GiB are free",
                     device->name, gib((size_t)bytes), gib(available), gib(total));
     }
     if (status != cudaSuccess)
@@ -266,7 +266,7 @@ static enum err open_device(struct device *device, int index)
                     properties.name, properties.major, properties.minor, capability);
     struct cuda *cuda = (struct cuda *)calloc(1, sizeof *cuda);
     if (!cuda)
-        return fail(ERR_DEVICE_MEMORY, "out of memory: cannot open a GPU");
+        return fail(ERR_MEMORY, "out of memory: cannot open a GPU");
     cuda->multiprocessors = properties.multiProcessorCount;
     cuda->capability = capability;
     cuda->code = code_for(capability);

@@ -230,7 +230,7 @@ enum err cuda_group_open(struct device *device, const struct group_id *id, int r
     struct cuda *cuda = cuda_of(device);
     struct cuda_group *group = (struct cuda_group *)calloc(1, sizeof *group);
     if (!group)
-        return fail(ERR_DEVICE_MEMORY, "out of memory: cannot open NCCL");
+        return fail(ERR_MEMORY, "out of memory: cannot open NCCL");
     group->rank = rank;
     group->size = size;
     cuda->group = group;

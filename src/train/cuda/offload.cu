@@ -33,7 +33,7 @@ enum err cuda_pin(struct device *device, void **out, int64_t bytes)
     cudaError_t status = cudaHostAlloc(out, (size_t)bytes, cudaHostAllocDefault);
     if (status != cudaSuccess) {
         cudaGetLastError();
-        return fail(ERR_DEVICE_MEMORY, "%s: cannot pin %.2f GiB of host memory: %s", device->name,
+        return fail(ERR_MEMORY, "%s: cannot pin %.2f GiB of host memory: %s", device->name,
                     (double)bytes / (1 << 30), cudaGetErrorString(status));
     }
     if (cuda->lanes.out || open_lanes(cuda))

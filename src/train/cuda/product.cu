@@ -68,13 +68,13 @@ enum err cuda_products_open(struct cuda *cuda)
 {
     struct cuda_products *own = (struct cuda_products *)calloc(1, sizeof *own);
     if (!own)
-        return fail(ERR_DEVICE_MEMORY, "out of memory for the plans of matrix products");
+        return fail(ERR_MEMORY, "out of memory for the plans of matrix products");
     cuda->products = own;
     if (cublasLtCreate(&own->handle) != CUBLAS_STATUS_SUCCESS)
         return fail(ERR_UNAVAILABLE, "cuBLASLt cannot be initialized on this GPU");
     if (cudaMalloc(&own->workspace, CUDA_PRODUCTS) != cudaSuccess) {
         cudaGetLastError();
-        return fail(ERR_DEVICE_MEMORY, "the GPU cannot allocate %d MiB for matrix products",
+        return fail(ERR_MEMORY, "the GPU cannot allocate %d MiB for matrix products",
                     CUDA_PRODUCTS >> 20);
     }
     for (cudaEvent_t &event : own->events)

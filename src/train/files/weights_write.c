@@ -47,7 +47,7 @@ static enum err write_stacked(struct weights_writer *out, size_t slot, const flo
     if (!out->filled)
         out->stacked = realloc(out->stacked, 2 * (size_t)all * sizeof *out->stacked);
     if (!out->stacked)
-        return fail(ERR_DEVICE_MEMORY, "out of memory; cannot write %s", s->file_name);
+        return fail(ERR_MEMORY, "out of memory; cannot write %s", s->file_name);
     memcpy(out->stacked + out->filled, values, (size_t)count * sizeof *values);
     out->filled += count;
     if (out->filled < all)

@@ -604,7 +604,7 @@ enum err cuda_attention_open(struct cuda *cuda)
 {
     struct cuda_attention *own = (struct cuda_attention *)calloc(1, sizeof *own);
     if (!own)
-        return fail(ERR_DEVICE_MEMORY, "attention: out of memory");
+        return fail(ERR_MEMORY, "attention: out of memory");
     own->cudnn = cudnn_open(own->note);
     if (own->cudnn) {
         int64_t version = cudnn_version(own->cudnn);
