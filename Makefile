@@ -25,6 +25,8 @@
 #   WEB=0         reports without what-if WERROR=1      warnings are errors
 #   V=1           show the commands
 
+# Does this run only show or ask what would be done (make -n, make -q)? make remakes found.mk even then.
+DRY_RUN := $(strip $(foreach letter,n q,$(findstring $(letter),$(filter-out --%,$(firstword -$(MAKEFLAGS))))))
 MAKEFLAGS += -r -j$(shell nproc)
 Q := $(if $(V),,@)
 , := ,
@@ -50,7 +52,9 @@ PACKAGES := gcc libc6-dev zlib1g-dev libzstd-dev libbz2-dev liblzma-dev libsqlit
 
 # --- what this machine has ---------------------------------------------------
 
-# Detected once, after the packages are installed; make then restarts with the result.
+# Detected after the packages are installed, and again when Debian packages change or another nvcc is found
+# (found.mk, below); make then restarts with the result.
+NVCC_HERE := $(shell PATH=$$PATH:/usr/local/cuda/bin command -v nvcc)
 ifneq ($(filter-out clean uninstall,$(or $(MAKECMDGOALS),all)),)
 -include $(BUILD)/found.mk
 endif
@@ -83,6 +87,7 @@ COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # fo
 # --- targets -----------------------------------------------------------------
 
 .PHONY: all forecast build check check-oracles check-page check-random check-torture check-kills lint web fuzz fuzz-again fuzz-keep fuzz-large bench benches cuda-parity install uninstall deb manuals docs clean FORCE
+.DELETE_ON_ERROR: # a command that fails after `> $@` leaves no half file
 # What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
 # shows a forecast before it starts.
 all: forecast $(if $(NVCC),build/libgpuhours-cuda.so)
@@ -90,7 +95,7 @@ forecast: $(PROGRAM)
 	$(Q)$(PROGRAM)
 	@[ -z "$(NVCC)" ] || [ -e build/libgpuhours-cuda.so ] || printf '\n%s\n%s\n' \
 	 "build/gpuhours is ready. Next comes the CUDA library, for training and pilots on a GPU; it takes" \
-	 "minutes (compute capabilities $(ARCHS)). Ctrl-C stops here; make CUDA=0 leaves it out."
+	 "minutes (compute capabilities $(SORTED_ARCHS)). Ctrl-C stops here; make CUDA=0 leaves it out."
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so $(BUILD)/stand_in/no_curl.so
 FAULTS := $(if $(SAN),,$(BUILD)/faults/torture $(BUILD)/faults/inject.so)
@@ -118,10 +123,11 @@ lint: build $(BUILD)/manual
 	$(Q)tools/lint $(BUILD)
 manuals: build/share/man/man1/gpuhours.1
 docs: $(BUILD)/manual
-	$(Q)$(BUILD)/manual json > docs/json.md && $(BUILD)/manual reference > docs/reference.md
-build/share/man/man1/gpuhours.1: $(BUILD)/manual VERSION
+	$(Q)for name in json reference; do \
+	    $(BUILD)/manual $$name > $(BUILD)/$$name.md && mv $(BUILD)/$$name.md docs/$$name.md || exit 1; done
+build/share/man/man1/gpuhours.1: $(BUILD)/manual build/date
 	@echo "  man  build/share"; rm -rf build/share/man/man1 build/share/*/*completion* build/share/zsh
-	$(Q)$(BUILD)/manual share build/share $$(date -u -r VERSION +%Y-%m-%d) && touch $@
+	$(Q)$(BUILD)/manual share build/share $$(cat build/date) && touch $@
 web: build/gpuhours.html
 clean:
 	$(Q)rm -rf build
@@ -194,11 +200,13 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/bench_%.c.o $(LIBRARY)
 
 # --- CUDA, loaded at run time on machines with a GPU -------------------------
 
-# The GPUs of this machine; where it has none, one of each recent generation, and PTX for newer ones.
-ARCHS ?= $(or $(FOUND_ARCHS),80 90 120)
+# The GPUs of this machine; where it has none, one of each recent generation. The largest is compiled to PTX too,
+# which runs on GPUs that are newer than it, and on no others: not on a generation left out in between.
+ARCHS ?= $(or $(FOUND_ARCHS),80 90 100 120)
+SORTED_ARCHS := $(shell printf '%s\n' $(ARCHS) | sort -nu)
 # 90a is 9.0 with the instructions that no other generation has.
-GENCODE := $(foreach arch,$(ARCHS:90=90a),-gencode arch=compute_$(arch)$(,)code=sm_$(arch)) \
-           -gencode arch=compute_$(lastword $(ARCHS))$(,)code=compute_$(lastword $(ARCHS))
+GENCODE := $(foreach arch,$(SORTED_ARCHS:90=90a),-gencode arch=compute_$(arch)$(,)code=sm_$(arch)) \
+           -gencode arch=compute_$(lastword $(SORTED_ARCHS))$(,)code=compute_$(lastword $(SORTED_ARCHS))
 NVCC_COMPILE := $(NVCC) -std=c++20 -O3 -Isrc $(GENCODE) --Werror all-warnings -MMD -MP \
                 -Xcompiler -fPIC$(,)-fvisibility=hidden$(,)-Wall$(,)-Wextra
 CUDA_SOURCES := $(filter-out $(if $(FOUND_CUDNN),%/attention_no_cudnn.cu,%/attention_cudnn.cu),\
@@ -242,8 +250,10 @@ deb: $(PROGRAM) $(LIBRARY_TO_INSTALL) $(PAGE_TO_INSTALL) manuals
 
 # Everything under build/share is installed.
 manuals: build/share/man/man7/gpuhours-guide.7
-build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manpage VERSION
+build/share/man/man7/gpuhours-guide.7: docs/guide.md tools/manpage VERSION build/date
 	$(Q)mkdir -p $(@D); tools/manpage $< gpuhours-guide 7 > $@
+build/date: FORCE # of every manual page
+	@mkdir -p $(@D); day=$$(tools/date +%F) && { echo "$$day" | cmp -s - $@ || echo "$$day" > $@; }
 
 # --- fuzzing: each test/fuzz/fuzz_x.c is a target with seeds in seeds/x ------
 
@@ -298,19 +308,24 @@ build/web/core.wasm: $(WASM_OBJECTS)
 	@echo "  link $@"
 	$(Q)$(WASM) -mexec-model=reactor -Wl,--strip-all -Wl,-z,stack-size=1048576 -Wl,--stack-first $^ -o $@
 build/web/core.b64: build/web/core.wasm
-	$(Q)gzip -9nc $< | base64 -w0 > $@
+	$(Q)gzip -9nc $< > $<.gz && base64 -w0 $<.gz > $@
 build/gpuhours.html: $(BUILD)/page web/page.html web/live.css web/live.js build/web/core.b64
 	@echo "  page $@"
 	$(Q)$^ > $@
 
 PAGE_PEERS := playwright-core@1.65.0 axe-core@4.14.0
 build/page/node_modules:
-	$(Q)command -v npm >/dev/null || INSTALL=$(INSTALL) tools/deps npm
-	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/page $(PAGE_PEERS)
+ifeq ($(INSTALL),0)
+	@echo "page: not installed: $(PAGE_PEERS)" >&2
+else
+	$(Q)command -v npm >/dev/null || tools/deps npm
+	$(Q)npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/page $(PAGE_PEERS) || { rm -rf $@; exit 1; }
+endif
 
-# Debian packages, checked once; again by the first make that may install what INSTALL=0 left out.
-$(BUILD)/deps: tools/deps $(if $(filter 0,$(INSTALL)),,$(shell test ! -s $(BUILD)/deps || echo FORCE))
-	@mkdir -p $(@D); : > $@; INSTALL=$(INSTALL) MISSING=$@ tools/deps $(PACKAGES) || { rm -f $@; exit 1; }
+# Debian packages, checked once; again by the first make that may install what INSTALL=0 or a dry run left out.
+MAY_INSTALL := $(if $(DRY_RUN),0,$(INSTALL))
+$(BUILD)/deps: tools/deps $(if $(filter 0,$(MAY_INSTALL)),,$(shell test ! -s $(BUILD)/deps || echo FORCE))
+	@mkdir -p $(@D); : > $@; INSTALL=$(MAY_INSTALL) MISSING=$@ tools/deps $(PACKAGES) || { rm -f $@; exit 1; }
 build/deps-web: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps clang lld wasi-libc nodejs && \
 	 INSTALL=$(INSTALL) tools/deps libclang-rt-$$(clang -dumpversion | cut -d. -f1)-dev-wasm32 && touch $@
@@ -318,23 +333,26 @@ build/deps-web: tools/deps
 build/deps-page: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps chromium && touch $@
 
-$(BUILD)/found.mk: $(BUILD)/deps $(wildcard build/deps-web)
+# The age of nvcc says nothing: a package keeps the age of its files. So its path is compared with what was found.
+$(BUILD)/found.mk: $(BUILD)/deps $(wildcard build/deps-web /var/lib/dpkg/status) \
+                   $(if $(filter-out x$(FOUND_CUDA),x$(NVCC_HERE)),FORCE)
 	@echo 'int main(void) { return 0; }' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && \
-	 echo FOUND_OPENMP := -fopenmp >$@ || : >$@
-	@! pkg-config openblas || echo "FOUND_BLAS := $$(pkg-config --libs openblas)" >>$@
-	@! pkg-config openblas || echo "FOUND_BLAS_FLAGS := $$(pkg-config --cflags openblas)" >>$@
-	@! pkg-config ompi-c || echo "FOUND_MPI := $$(pkg-config --libs ompi-c)" >>$@
-	@! pkg-config ompi-c || echo "FOUND_MPI_FLAGS := $$(pkg-config --cflags ompi-c)" >>$@
-	@nvcc=$$(PATH=$$PATH:/usr/local/cuda/bin command -v nvcc) && echo "FOUND_CUDA := $$nvcc" >>$@ && \
-	 echo '#include <cudnn.h>' | $$nvcc -E -x cu - >/dev/null 2>&1 && echo "FOUND_CUDNN := yes" >>$@ || :
-	@archs=$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u | tr '\n' ' '); \
-	 case $$archs in [0-9]*) echo "FOUND_ARCHS := $$archs" >>$@ ;; esac
-	@grep -q '^FOUND_CUDA ' $@ && echo "  has  CUDA" || echo "  no   nvcc: training on the CPU"
+	 echo FOUND_OPENMP := -fopenmp >$@.new || : >$@.new
+	@! pkg-config openblas || echo "FOUND_BLAS := $$(pkg-config --libs openblas)" >>$@.new
+	@! pkg-config openblas || echo "FOUND_BLAS_FLAGS := $$(pkg-config --cflags openblas)" >>$@.new
+	@! pkg-config ompi-c || echo "FOUND_MPI := $$(pkg-config --libs ompi-c)" >>$@.new
+	@! pkg-config ompi-c || echo "FOUND_MPI_FLAGS := $$(pkg-config --cflags ompi-c)" >>$@.new
+	@[ -z "$(NVCC_HERE)" ] || echo "FOUND_CUDA := $(NVCC_HERE)" >>$@.new
+	@! echo '#include <cudnn.h>' | $(or $(NVCC_HERE),false) -E -x cu - >/dev/null 2>&1 || echo "FOUND_CUDNN := yes" >>$@.new
+	@archs=$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -nu | tr '\n' ' '); \
+	 case $$archs in [0-9]*) echo "FOUND_ARCHS := $$archs" >>$@.new ;; esac
+	@grep -q '^FOUND_CUDA ' $@.new && echo "  has  CUDA" || echo "  no   nvcc: training on the CPU"
 	@! echo 'int main(void) { return 0; }' | $(WASM) -x c - -o $(BUILD)/found.wasm 2>/dev/null || \
-	 echo FOUND_WASM := yes >>$@
-	@grep -q '^FOUND_BLAS ' $@ && echo "  has  OpenBLAS" || echo "  no   OpenBLAS: products in plain C"
-	@grep -q '^FOUND_MPI ' $@ && echo "  has  MPI" || echo "  no   MPI: ranks meet over sockets"
-	@grep -q '^FOUND_WASM ' $@ && echo "  has  WebAssembly" || echo "  no   WebAssembly: reports without what-if"
+	 echo FOUND_WASM := yes >>$@.new
+	@grep -q '^FOUND_BLAS ' $@.new && echo "  has  OpenBLAS" || echo "  no   OpenBLAS: products in plain C"
+	@grep -q '^FOUND_MPI ' $@.new && echo "  has  MPI" || echo "  no   MPI: ranks meet over sockets"
+	@grep -q '^FOUND_WASM ' $@.new && echo "  has  WebAssembly" || echo "  no   WebAssembly: reports without what-if"
+	@mv $@.new $@
 
 build/deps-oracles: tools/deps
 	@mkdir -p $(@D); INSTALL=$(INSTALL) tools/deps unicode-data locales $$(command -v node >/dev/null || echo nodejs npm) && touch $@

@@ -178,10 +178,10 @@ static int devices(void)
     return count;
 }
 
-static const int built_for[] = { __CUDA_ARCH_LIST__ }; // 800, 900, …; the last as PTX too
+static const int built_for[] = { __CUDA_ARCH_LIST__ }; // 800, 900, …; the largest as PTX too
 
-// The compute capability that the code was built for which runs there; 0: none. Code for 8.0 runs
-// on 8.6, not on 9.0; PTX runs on everything newer.
+// Which of the compute capabilities in built_for runs on a GPU with that capability; 0: none. Code
+// for 8.0 runs on 8.6, not on 9.0; the PTX of the largest runs on everything newer than it.
 static int code_for(int capability)
 {
     int last = 0, code = 0;
