@@ -18,7 +18,7 @@ KERNELS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash2": SDPBackend.FLASH_ATTEN
 
 
 def seconds_of(call):
-    """The mean of calls for 0.3 s behind as many."""
+    """The mean of calls for 0.3 s, after as many to warm up."""
     for timed in (False, True):
         torch.cuda.synchronize()
         began, count = time.perf_counter(), 0

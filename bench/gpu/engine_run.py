@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scripts beside this one share: model folders, documents, and runs of build/gpuhours.
 
-The tokenizer is test/data/tiny_model's: a token per byte, and 256 behind every document; so PyTorch can be given the
+The tokenizer is test/data/tiny_model's: a token per byte, and 256 after every document; so PyTorch can be given the
 very ids that the engine reads.
 """
 import json

@@ -5,7 +5,7 @@
 
 Random weights of real shapes, made on the GPU in bf16; LoRA of rank 16 on attention alone, adapters in fp32 under
 autocast as the Trainer runs them; 4,096 tokens in one row, full, nothing recomputed unless said; fused AdamW. One JSON
-line per case: the median step behind two that warm up, tokens/s, torch's peak of allocated memory, and which
+line per case: the median step after two that warm up, tokens/s, torch's peak of allocated memory, and which
 implementation of the experts transformers chose. Then the two parts that the forecast takes from elsewhere: the rate
 of grouped products and the backward pass of an index. bench/gpu/moe_predicted.csv has the forecasts, made before.
 """

@@ -136,7 +136,7 @@ def engine_gradients(folder, method, precision, limit):
 
 
 def references_of(folder, method, layers, documents):
-    """PyTorch's (loss, gradients) in bf16 and in fp32; the model and the adapter lie in the folder behind it."""
+    """PyTorch's (loss, gradients) in bf16 and in fp32; the model and the adapter lie in the folder afterwards."""
     model = base(layers)
     model.save_pretrained(os.path.join(folder, "model"))
     engine_run.add_tokenizer(os.path.join(folder, "model"))

@@ -3,7 +3,7 @@
 
     python3 bench/gpu/peers.py [OUT.jsonl] [SECONDS]
 
-Six steps of each, the median behind two that warm up: bf16 weights, adapters in fp32 as PEFT makes them, sdpa
+Six steps of each, the median after two that warm up: bf16 weights, adapters in fp32 as PEFT makes them, sdpa
 attention, fused AdamW, no recomputation. One JSON line per configuration; at most 150 s, or what is given.
 """
 import gc

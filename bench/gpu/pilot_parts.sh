@@ -5,7 +5,7 @@
 # and the run itself is in nobody's session.
 
 gpuhours=${GPUHOURS:-build/gpuhours}
-tokenizer=test/data/tiny_model/tokenizer.json # a token is a byte, and one behind each row: ids of any model's vocabulary
+tokenizer=test/data/tiny_model/tokenizer.json # a token is a byte, and one after each row: ids of any model's vocabulary
 export LD_LIBRARY_PATH="build:${LD_LIBRARY_PATH:-}"
 
 make_rows() { # ROWS SHORTEST LONGEST MULTIPLE: lengths in tokens, multiples, spread evenly over the logarithm

@@ -25,13 +25,13 @@
 // where that is more, never more than the micro-batch needs, and at most 1/32 of the card. A
 // document that is too long for that is done by some of its heads at a time; its smallest group of
 // heads may take 1/16 of the card. What is larger still is cut into parts of equal length, and each
-// part of the queries is taken with each part of the keys that is not behind it: squares again,
+// part of the queries is taken with each part of the keys that is not after it: squares again,
 // which take 5 % longer than the document as a whole. Their gradients are added up in fp32, for
 // which a group of heads has sums as long as the document:
 //
 //            keys 0   1   2
 //          ┌──────┐
-//        0 │╲     │               ╲  masked: no query sees a key behind it
+//        0 │╲     │               ╲  masked: no query sees a key after it
 //  queries ├──────┼──────┐
 //        1 │      │╲     │
 //          ├──────┼──────┼──────┐

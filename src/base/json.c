@@ -173,7 +173,10 @@ const char *json_string_stop(const char *at, const char *end)
     return at;
 }
 
-enum { BLOCK = 64, SHORT = 16 }; // bytes looked at together, a bit of a word for each; of a key
+enum {
+    BLOCK = 64, // bytes that are compared together: one for each bit of a uint64_t
+    SHORT = 16, // bytes of a string that are searched before blocks are: most keys end within them
+};
 
 static bool has_stop(const char *at)
 {

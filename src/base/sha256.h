@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sha256: SHA-256 (FIPS 180-4), which content security policies use to identify inline scripts.
+// sha256: SHA-256 (FIPS 180-4).
+//
+// Four things need it: signatures of requests to object stores, the proof that ranks know the same
+// key, the names of a dataset's units, and the content security policy of the report, which
+// identifies inline scripts by it.
 
 #pragma once
 

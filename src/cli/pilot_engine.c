@@ -503,8 +503,8 @@ static enum err conclude(struct pilot *out, struct job *job)
         double seconds = clock_seconds() - job->began, count = (double)job->steps.step_count;
         return fail(ERR_ANSWER,
                     "%zu steps of %lld micro-batches in %.0f s are too few for a result, which "
-                    "needs %d behind the warm-up: give --minutes %.0f, or a plan with a smaller "
-                    "--global-batch",
+                    "needs at least %d steps after the warm-up: give --minutes %.0f, or a plan "
+                    "with a smaller --global-batch",
                     job->steps.step_count, (long long)job->training.settings.accumulation, seconds,
                     STEADY_LEAST, ceil((STEADY_LEAST + 4) * seconds / fmax(1, count) / 60));
     }

@@ -348,7 +348,7 @@ static enum err find_line(struct archive *a, int64_t *at)
         int64_t left = a->size_bytes - from;
         size_t size = left < BUFFER_BYTES ? (size_t)left : BUFFER_BYTES;
         if (!archive_read_at(a, from, a->buffer, size))
-            return a->object ? ERR_INPUT // its sentence is said
+            return a->object ? ERR_INPUT // reading the object called fail()
                              : fail(ERR_INPUT, "%s: cannot be read at byte %lld", a->name,
                                     (long long)from);
         const char *end = memchr(a->buffer, '\n', size);

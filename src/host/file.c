@@ -21,7 +21,7 @@ enum { MAPPED_FROM = 16 << 20, MAPS = 64, TRIES = 100 };
 
 // --- mapped files that shrink ------------------------------------------------
 //
-// Reading a page behind the end of a mapped file raises SIGBUS. A log or data file may be truncated
+// Reading a page past the end of a mapped file raises SIGBUS. A log or data file may be truncated
 // at any time (logrotate's copytruncate does), so small files are read into memory instead, and a
 // large one that shrinks ends the program with a sentence and the exit code of bad input.
 

@@ -55,8 +55,8 @@ void *blocks_take(struct blocks *blocks, enum blocks_kind kind, const char *name
 struct tensor blocks_tensor(struct blocks *blocks, enum blocks_kind kind, const char *name,
                             enum dtype dtype, int64_t rows, int64_t columns);
 
-// Lets the next pieces of a kind begin there: again where others lie, which are not needed at the
-// same time, or behind them.
+// Lets the next pieces of a kind begin there: where others lie that are not needed at the same
+// time, or after them.
 void blocks_go_on(struct blocks *blocks, enum blocks_kind kind, int64_t from);
 
 enum err blocks_allocate(struct blocks *blocks, struct device *device); // ends the planning pass

@@ -130,7 +130,7 @@ struct projection {
     struct tensor a, b;                 // (rank, in), (out, rank): views of stacked, or separate
     struct tensor a_master;             // (rank without padding, in)
     struct tensor gradient, a_gradient; // (out, in), as a_master; may be none
-    struct scaled forward, backward;    // in fp8: (out, in), (in, out); adapters behind them
+    struct scaled forward, backward;    // in fp8: (out, in), (in, out); adapters after them
     struct tensor z; // (T, rank): a copy of z for layers that recompute their input
 };
 

@@ -44,8 +44,9 @@ static struct tensor own_in_whole(const struct transformer *t, int64_t layer)
     return tensor_columns(t->base.gathered[layer % 2], t->setup.rank * part, part);
 }
 
-// Weights of a layer are set in its whole, of which only the own part is true before and is kept
-// after: weights may be set in any order, and without other ranks.
+// Prepares a layer for setting its weights. They are set in a buffer for the whole layer. Only this
+// rank's part of it is loaded before, and only this part is stored when another layer's turn comes;
+// so weights can be set in any order, and without the other ranks.
 void transformer_hold(struct transformer *t, int64_t layer)
 {
     struct transformer_base *base = &t->base;

@@ -25,7 +25,7 @@
 // So tensors that hold an input have in + rank columns, and gradients of an output out + rank. B is
 // zero outside of its diagonal blocks: memory starts as zeros, and only the blocks are written.
 // Where W is quantised the block is assembled in the workspace for each product (NF4), or A and B
-// are quantised behind the codes of W (fp8, backend.h). Only what products read is padded: masters,
+// are quantised after the codes of W (fp8, backend.h). Only what products read is padded: masters,
 // gradients and moments of A have the rows of its adapters alone.
 
 #include "train/mxfp4.h"
@@ -103,7 +103,7 @@ static void place_quantized(struct transformer *t, struct parameter *p, struct l
     p->quantized.offset = take(t, layer, kind, "levels of the scales", 4);
 }
 
-// Codes of a row of fp8: behind its columns those of adapters (backend.h), up to an aligned end.
+// Codes of a row of fp8: after its columns those of adapters (backend.h), up to an aligned end.
 static int64_t code_columns(const struct transformer *t, const struct projection *p,
                             int64_t columns)
 {

@@ -73,7 +73,7 @@ static void pack(struct transformer *t, struct parameter *p)
     struct tensor all = tensor_of(t->scratch.unpacked.at, t->setup.compute, to->out, to->in);
     struct tensor forward = tensor_columns(to->forward.codes, 0, to->in);
     struct tensor backward = tensor_columns(to->backward.codes, 0, to->out);
-    ops(t)->zero(t->device, to->forward.codes); // also behind the columns of adapters
+    ops(t)->zero(t->device, to->forward.codes); // also after the columns of adapters
     ops(t)->zero(t->device, to->backward.codes);
     ops(t)->quantize_rows(t->device, forward, to->forward.scales, all, false);
     ops(t)->quantize_rows(t->device, backward, to->backward.scales, all, true);

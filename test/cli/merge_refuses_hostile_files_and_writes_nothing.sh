@@ -24,7 +24,7 @@ try "a file cut off in its data"
 printf '\377\377\377\377\377\377\377\177{}' >$model
 try "a header longer than any file"
 printf x >>$model
-try "a byte behind the end"
+try "a byte after the end"
 
 data() { head -c $((2 * $(elements "$model_list"))) /dev/zero >>$model; }
 put $model "$(header "$model_list" | sed 's/\[64,72\]/[60,68]/')" && data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 60 MB come through whole and in order, and the steps behind them are seen.
+# 60 MB come through whole and in order, and the steps after them are seen.
 . test/cli/wrapped.inc
 marked "$GPUHOURS" pilot --quiet --tokens-per-step 10 --out "$work/pilot.json" \
     -- "$trainer" floods 8 5 60 2>"$work/err" | sed '/^$/,$d' | cksum

@@ -93,7 +93,7 @@ TEST(spool_reads_tokens_of_units_wherever_runs_are_cut)
     struct spool spool;
     CHECK(spool_create(&spool, &test_arena, files_folder()) == OK);
     add_all(&spool, false);
-    for (int i = 0; i < 4; i++) { // each with eight bytes of a sum behind it
+    for (int i = 0; i < 4; i++) { // each with eight bytes of a sum after it
         const char *name = text_format(&test_arena, "part%d", i);
         int64_t first = ends[i], size = ends[i + 1] - first;
         files_write(text_format(&test_arena, "%s.ids", name),

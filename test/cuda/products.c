@@ -227,7 +227,7 @@ static const struct parity_shape documents[] = {
 
 static const struct parity_shape dense = { "dense", 0, 0, 0, 0 };
 
-// A tensor behind whose rows as many as a tile has hold no numbers.
+// A tensor that is followed by as many rows as a tile has, which hold no numbers.
 static struct tensor before_none(struct parity *p, enum dtype dtype, int64_t rows, int64_t columns,
                                  bool random)
 {
@@ -287,7 +287,7 @@ static void attention(struct parity *p)
     attend(p, 0, 0, parity_dense);
 }
 
-// What lies behind the last document does not matter, even if it is not a number.
+// What lies after the last document does not matter, even if it is not a number.
 static void attention_before_none(struct parity *p)
 {
     attend(p, 0, 0, before_none);

@@ -414,7 +414,7 @@ static void append(struct chat *chat, struct template_list *list, struct templat
     template_value_append(&chat->rows, list, message);
 }
 
-// The tools as the system text of Hermes' and Qwen's templates, behind the row's own.
+// The tools as the system text of Hermes' and Qwen's templates, after the row's own.
 static struct template_value with_tools(struct chat *chat, const struct template_value *system,
                                         struct template_value tools)
 {

@@ -116,7 +116,7 @@ static void put_watch(const struct launch *job, struct out *out)
     out_put(out, " -- \"$@\"\nfi\n");
 }
 
-// What comes behind it needs it, so a set-up that fails ends the job.
+// What follows needs the set-up, so one that fails ends the job.
 void launch_setup(const struct launch *job, struct out *out)
 {
     if (job->request->setup)

@@ -291,7 +291,7 @@ static const struct trainer {
     const char *name, *method; // method: NULL any
     bool several;              // on several GPUs; for torchtune, whose recipes differ
     const char *words[8];
-    const char *nodes[6];   // the same on several nodes, behind torchrun's options
+    const char *nodes[6];   // the same on several nodes, after torchrun's options
     bool reads_environment; // NNODES, NODE_RANK, …: the same words serve several nodes
 } trainers[] = {
     { "axolotl",

@@ -7,10 +7,11 @@
 
 // --- reading the request (plan_setup.c) --------------------------------------
 
-// Finds model, stack and the workload's rule. The rule may have no tokens.
-// A sentence where a trainer's configuration names data, which has to be given; else NULL.
+// Where a trainer's configuration names data that was not given: a sentence that asks for it.
+// Else NULL.
 const char *plan_missing_data(const struct plan_request *request, struct arena *arena);
 
+// Finds model, stack and the workload's rule. The rule may have no tokens.
 enum err plan_begin(struct plan *out, struct arena *arena, const struct plan_data *data,
                     const struct plan_request *request);
 

@@ -30,7 +30,7 @@ static const struct generation {
     double power_flops_per_s,
         power_watts;       // bf16, that a board of that power sustains; 0: not known
     double flash2, modern; // attention forward against products: FlashAttention-2; cuDNN, FA3
-    double overlap; // of the collectives that a stack runs beside compute, what is hidden by it
+    double overlap;        // share of a collective's time that can overlap with compute
 } generations[] = {
     { "9.0", 0.68, 0.86, 700e12, 700, 0.50, 0.88, 0.88 },     // Hopper
     { "10.3", 0.64, 0.76, 0, 0, 0.26, 0.72, 0.89 },           // Blackwell Ultra
@@ -56,7 +56,7 @@ static const struct generation *generation_of(const struct gpu *gpu)
     return g;
 }
 
-// Of collectives beside compute, what is hidden by it.
+// The share of a collective's time that can overlap with compute.
 static double collective_overlap(const struct gpu *gpu)
 {
     bool over_pcie = !strcmp(gpu->vendor, "nvidia") && !(network_usual_link(gpu) > 0);
@@ -594,8 +594,8 @@ static double device_seconds(const struct timing *timing)
            timing->dequantize_seconds;
 }
 
-// The slope of (device⁴ + host⁴)^¼. That a trainer's pause behind each micro-batch follows the host
-// too where the device sets the time is left out: it is about a tenth of such steps.
+// The slope of (device⁴ + host⁴)^¼. Left out: the pause of a trainer after each micro-batch
+// depends on the host also where the device sets the time. It is about a tenth of such steps.
 double compute_host_share(const struct timing *timing)
 {
     double device = device_seconds(timing);

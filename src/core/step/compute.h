@@ -18,8 +18,8 @@
 struct timing {
     // Per micro-batch on one GPU.
     double matmul_seconds, attention_seconds, elementwise_seconds, dequantize_seconds;
-    double host_seconds;    // that the host needs to launch the kernels, and behind them
-    double pause_seconds;   // of host_seconds, behind the last kernel: the device has nothing to do
+    double host_seconds;    // that the host needs to launch the kernels, and after the last
+    double pause_seconds;   // of host_seconds, after the last kernel: the device has nothing to do
     double waiting_seconds; // of host_seconds, that the device waits for
     double exposed_seconds; // communication that does not overlap with compute
     double forward_exposed_seconds; // of it, what an evaluation has too

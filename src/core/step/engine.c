@@ -177,7 +177,7 @@ static int64_t fp8_bytes(int64_t rows, int64_t columns)
     return tensor(rows, columns, 1) + tensor(rows, 1, 4);
 }
 
-// Codes of a row of so many weights, with those of its adapters behind them (train/backend.h).
+// Codes of a row of so many weights, with those of its adapters after them (train/backend.h).
 static int64_t code_columns(const struct layout_of *l, const struct product *p, int64_t columns)
 {
     int64_t z_columns = p->adapters * l->rank;

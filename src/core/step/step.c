@@ -437,7 +437,7 @@ static void add_attention(struct build *b)
     if (pieces > 1) // each piece's output is merged into the sum in fp32, and its gradients added
         add_elementwise(b, "ring", (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces, 0 },
                         b->tokens * out, 0);
-    if (hidden < 1) // behind windows that have a mask, only layers without one are left
+    if (hidden < 1) // windows with a mask are added above: only layers without one are left
         add_kernel(b, 1 - hidden, false, hidden > 0 ? r->batch.squares : attended_squares(r));
 }
 

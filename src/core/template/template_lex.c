@@ -50,7 +50,7 @@ static void move(struct lexer *in, size_t to)
         in->line += in->source.at[in->at] == '\n';
 }
 
-static size_t behind_space(const struct lexer *in, size_t at)
+static size_t after_space(const struct lexer *in, size_t at)
 {
     uint32_t code;
     while (at < in->source.size) {
@@ -68,11 +68,11 @@ static char char_at(const struct lexer *in, size_t at)
 }
 
 // Where the text continues after a closing tag, which starts at `at` with '-', '+' or nothing.
-static size_t behind_close(const struct lexer *in, size_t at, size_t size, bool trims_newline)
+static size_t after_close(const struct lexer *in, size_t at, size_t size, bool trims_newline)
 {
     char sign = char_at(in, at);
     if (sign == '-')
-        return behind_space(in, at + 1 + size);
+        return after_space(in, at + 1 + size);
     if (sign == '+')
         return at + 1 + size;
     at += size;
@@ -187,7 +187,7 @@ static void read_string(struct lexer *in)
     move(in, end + 1);
 }
 
-static size_t behind_digits(const struct lexer *in, size_t at)
+static size_t after_digits(const struct lexer *in, size_t at)
 {
     while (is_digit(char_at(in, at)) || (char_at(in, at) == '_' && is_digit(char_at(in, at + 1))))
         at++;
@@ -196,7 +196,7 @@ static size_t behind_digits(const struct lexer *in, size_t at)
 
 static void read_number(struct lexer *in)
 {
-    size_t end = behind_digits(in, in->at);
+    size_t end = after_digits(in, in->at);
     enum token_kind kind = TOKEN_WHOLE;
     char mark = char_at(in, in->at + 1);
     if (char_at(in, in->at) == '0' && mark && strchr("xXoObB", mark)) {
@@ -205,12 +205,12 @@ static void read_number(struct lexer *in)
     }
     if (char_at(in, end) == '.' && is_digit(char_at(in, end + 1))) {
         kind = TOKEN_REAL;
-        end = behind_digits(in, end + 1);
+        end = after_digits(in, end + 1);
     }
     size_t digits = end + 1 + (char_at(in, end + 1) == '+' || char_at(in, end + 1) == '-');
     if ((char_at(in, end) | 32) == 'e' && is_digit(char_at(in, digits))) {
         kind = TOKEN_REAL;
-        end = behind_digits(in, digits);
+        end = after_digits(in, digits);
     }
     add(in, kind, (struct text){ in->source.at + in->at, end - in->at });
     in->at = end;
@@ -235,7 +235,7 @@ static void read_tag(struct lexer *in, const char *close, enum token_kind closin
 {
     int nested = 0;
     for (;;) {
-        move(in, behind_space(in, in->at));
+        move(in, after_space(in, in->at));
         if (in->at >= in->source.size) {
             stop(in, "a tag is not closed");
             return;
@@ -244,7 +244,7 @@ static void read_tag(struct lexer *in, const char *close, enum token_kind closin
         size_t sign = c == '-' || (c == '+' && closing == TOKEN_CLOSE_BLOCK);
         if (!nested && looking_at(in, in->at + sign, close)) {
             add(in, closing, (struct text){ 0 });
-            move(in, behind_close(in, in->at, 2, closing == TOKEN_CLOSE_BLOCK));
+            move(in, after_close(in, in->at, 2, closing == TOKEN_CLOSE_BLOCK));
             return;
         }
         if (is_digit(c)) {
@@ -273,12 +273,12 @@ static void read_tag(struct lexer *in, const char *close, enum token_kind closin
 // After "{%", a sign and white space: is this a raw block, and where does its text start?
 static bool opens_raw(const struct lexer *in, size_t at, size_t *text)
 {
-    at = behind_space(in, at);
+    at = after_space(in, at);
     if (!looking_at(in, at, "raw"))
         return false;
-    at = behind_space(in, at + 3);
+    at = after_space(in, at + 3);
     if (looking_at(in, at, "-%}"))
-        *text = behind_space(in, at + 3);
+        *text = after_space(in, at + 3);
     else if (looking_at(in, at, "%}"))
         *text = at + 2;
     else
@@ -293,10 +293,10 @@ static void read_raw(struct lexer *in, size_t text)
             continue;
         char sign = char_at(in, at + 2);
         bool signed_ = sign == '-' || sign == '+';
-        size_t word = behind_space(in, at + 2 + signed_);
+        size_t word = after_space(in, at + 2 + signed_);
         if (!looking_at(in, word, "endraw"))
             continue;
-        size_t close = behind_space(in, word + 6);
+        size_t close = after_space(in, word + 6);
         char closing = char_at(in, close);
         if (!looking_at(in, close + (closing == '-' || closing == '+'), "%}"))
             continue;
@@ -304,7 +304,7 @@ static void read_raw(struct lexer *in, size_t text)
         data = strip_before(in, data, signed_ ? sign : 0, false);
         if (data.size)
             add(in, TOKEN_DATA, data);
-        move(in, behind_close(in, close, 2, true));
+        move(in, after_close(in, close, 2, true));
         return;
     }
     stop(in, "a raw block has no endraw");
@@ -319,7 +319,7 @@ static void read_comment(struct lexer *in)
     }
     char before = end > in->at ? in->source.at[end - 1] : 0;
     bool signed_ = before == '-' || before == '+';
-    move(in, behind_close(in, end - signed_, 2, true));
+    move(in, after_close(in, end - signed_, 2, true));
 }
 
 // The next tag at or after at, or the end of the source.

@@ -478,7 +478,7 @@ static void merge_long(const struct tokenizer *t, struct tokenizer_cache *cache,
         put(s, s->ids[i], s->sizes[i]);
 }
 
-// The tokens of a text, behind those that are there. Does not count them in.
+// Writes the tokens of a text after those of cache->symbols, whose count stays as it is.
 static struct symbols merge_text(const struct tokenizer *t, struct tokenizer_cache *cache,
                                  struct text part)
 {
@@ -504,7 +504,7 @@ static struct symbols merge_text(const struct tokenizer *t, struct tokenizer_cac
 //     window 2                     |uge word| …
 //
 // Kept tokens and those of the next window are right together if the token before the border and
-// the one behind it, merged from their bytes, are again these two. For up to the first merge that
+// the one after it, merged from their bytes, are again these two. For up to the first merge that
 // crosses the border, all others are those of each side alone, and none crosses the outer borders
 // of the two tokens: the pair that crosses would be the leftmost of the lowest rank among these two
 // as well. If they are not these two, some kept tokens are dropped and the window grows, to the

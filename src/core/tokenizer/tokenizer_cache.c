@@ -213,7 +213,7 @@ static inline bool is_of(struct word_entry entry, const struct word_key *key)
 }
 
 // The number of tokens of a cached word, or -1: from what was read once, for the entry may change.
-// A word that is found behind the first entry moves one forward.
+// A word that is found after the first entry moves one place forward.
 static inline int64_t count_known(const struct word_key *key)
 {
     struct word_entry *slot = key->slot, found = read_entry(slot);
@@ -513,7 +513,7 @@ static bool is_east_asian(struct text word)
 }
 
 // Whether a word has an entry, and is of a script with spaces between words, told from its first
-// character behind a space: of one or two bytes. There is hardly a place to cut it.
+// character after a space: of one or two bytes. There is hardly a place to cut it.
 static bool is_looked_up_whole(struct text word)
 {
     unsigned char lead = (unsigned char)word.at[*word.at == ' '];

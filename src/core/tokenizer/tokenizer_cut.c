@@ -89,7 +89,7 @@ static bool is_partial(const struct cuts *cuts, char left, char right)
     return cuts->partial[a][b >> 6] >> (b & 63) & 1;
 }
 
-// The ways by what decides them: the last i bytes before a border, the first k behind it.
+// The ways by what decides them: the last i bytes before a border, the first k after it.
 struct joints_by {
     uint8_t last[64], last_two[1 << 12], whole_before[CODES]; // continuing bytes by six bits each
     uint8_t lead[16], lead_two[1 << 10], whole_after[CODES];  // leads of three bytes by four bits
@@ -104,7 +104,7 @@ static uint32_t six_bits(const char *at, size_t size)
 }
 
 // A token with half a character has `left` bytes of the character before the border, `right` of the
-// one behind it.
+// one after it.
 static void note_joint(struct joints_by *by, const char *border, size_t left, size_t right)
 {
     const char *from = border - left;

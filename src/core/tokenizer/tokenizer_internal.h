@@ -12,9 +12,9 @@
 //     tokenizer_split.c                                the same for all other pre-tokenizers
 //     tokenizer_cache.c       " world": 1 token        looks up words seen before
 //     tokenizer_cut.c                                  cuts long words where no token can cross
-//     tokenizer_bpe.c         " w" + "orld"            tokens of a new word; or
-//     tokenizer_unigram.c,
-//                                                      tokenizer_wordpiece.c
+//     tokenizer_bpe.c         " w" + "orld"            makes tokens of a new word; which of these
+//     tokenizer_unigram.c                              three files does it depends on the model
+//     tokenizer_wordpiece.c
 //
 // tokenizer_read.c and tokenizer_steps.c fill the structs below from tokenizer.json,
 // tokenizer_ranks.c from rank files, tokenizer_pieces.c from SentencePiece models,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds width and height in the headers of image files: PNG's first chunk, JPEG's frame header
-// behind its other segments, WebP's three kinds of first chunk.
+// after its other segments, WebP's three kinds of first chunk.
 
 #include "core/vision/image.h"
 
@@ -57,7 +57,7 @@ static bool is_frame(int marker)
     return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
 
-// Markers that stand alone, without a length behind them.
+// Markers that stand alone, without a length after them.
 static bool is_alone(int marker)
 {
     return marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8);
@@ -145,7 +145,7 @@ static int digit_of(char c)
 
 enum err image_read_base64(struct image_size *out, struct text digits)
 {
-    enum { MOST = 1 << 16 }; // of a file: frame headers of JPEG stand behind colour profiles
+    enum { MOST = 1 << 16 }; // of a file: frame headers of JPEG come after colour profiles
     static _Thread_local char bytes[MOST];
     size_t count = 0;
     uint32_t bits = 0;

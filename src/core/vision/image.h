@@ -4,7 +4,7 @@
 //     struct image_size size;
 //     TRY(image_read(&size, bytes));
 //
-// The bytes may be the beginning of a file: a header that goes on behind them is ERR_INPUT, as is
+// The bytes may be the beginning of a file: a header that goes on after them is ERR_INPUT, as is
 // any other form of file. Sides are 1 to IMAGE_LONGEST.
 
 #pragma once
@@ -19,7 +19,7 @@ struct image_size {
 
 enum err image_read(struct image_size *out, struct text bytes);
 
-// The size within base64 text, such as that behind "data:image/png;base64,".
+// The size within base64 text, such as that after "data:image/png;base64,".
 enum err image_read_base64(struct image_size *out, struct text digits);
 
 // Reads "1024x768".

@@ -82,7 +82,7 @@ static enum err read_more(struct parquet_span *span, size_t wanted)
             got = room;
             if (!archive_read_at(span->file, span->at, span->buffer + span->filled, got))
                 return span->file->object
-                           ? ERR_INPUT // its sentence is said
+                           ? ERR_INPUT // reading the object called fail()
                            : fail(ERR_INPUT, "%s: cannot be read at byte %lld; was it cut off?",
                                   span->file->name, (long long)span->at);
         }

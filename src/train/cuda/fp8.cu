@@ -24,12 +24,12 @@ static __device__ inline fp8 low_of(float number)
     return narrow<fp8>(number - widen(high_of(number)));
 }
 
-// The columns of z behind those of x.
+// The columns of z, which follow those of x.
 template <typename T> struct beside {
     const T *z;
     int64_t stride;
     const float *shifts;
-    int count, columns; // of z; of the codes behind those of x
+    int count, columns; // of z; of the codes that follow those of x
 };
 
 // Rows of weights, or of inputs with what adapters have beside them. At most LANES lanes.

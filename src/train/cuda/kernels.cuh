@@ -301,9 +301,9 @@ static __device__ inline void store_any(operand out, int64_t i, const float (&in
 
 // --- sums --------------------------------------------------------------------
 
-// The sum over the `lanes` threads that share a row: a power of two, or whole warps: over 32 it is
-// the whole block.
-// All threads of the warp, or of the block, must call it.
+// The sum over the `lanes` threads that share a row. Up to 32, lanes is a power of two, and all
+// threads of the warp must call this; above 32 it is the size of the block, in whole warps, and all
+// threads of the block must.
 static __device__ inline float group_sum(float x, int lanes)
 {
     __shared__ float parts[32];

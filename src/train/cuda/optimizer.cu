@@ -8,7 +8,8 @@
 
 // --- updates -----------------------------------------------------------------
 
-// The draws of V neighbours: counter_rng_bits(key, position + i), of which the key is mixed.
+// The random bits of V neighbours: counter_rng_bits(key, position + i) for i < V, where mixed_key
+// is counter_rng_mix(key).
 template <int V>
 static __device__ inline void draw(uint64_t (&out)[V], uint64_t mixed_key, int64_t position)
 {

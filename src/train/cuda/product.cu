@@ -596,7 +596,7 @@ static int64_t place_call(const struct plan *plan, void *room, struct call *out)
 }
 
 // Leaves zeros where matrices lay: numbers of one type, read as those of another, may be none, and
-// attention may read a few rows behind the last document, as 0 times whatever they hold.
+// attention may read a few rows after the last document, as 0 times whatever they hold.
 bool cuda_tune_some(struct device *device, void *room, int64_t bytes, double seconds)
 {
     struct cuda *cuda = cuda_of(device);

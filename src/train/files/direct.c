@@ -52,8 +52,8 @@ static size_t blocks_of(const struct slot *s) // bytes of all its blocks
 
 // --- which parts -------------------------------------------------------------
 
-// Whether most of its pages are in memory; the kernel says so of every file that this user may not
-// write.
+// Whether most of the part's pages are in memory already. The kernel counts every page as in memory
+// where this user may not write the file.
 static bool is_cached(const struct direct_part *part)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), there = 0;
@@ -95,7 +95,7 @@ static size_t read_piece(int fd, char *to, size_t size, size_t offset)
     return done;
 }
 
-// A place for the next part behind those that are in use; NULL: none yet.
+// A place in the ring for the next part, after those that are in use; NULL: there is no room yet.
 static char *place(const struct direct *d, size_t size)
 {
     const struct slot *oldest = NULL, *newest = NULL;

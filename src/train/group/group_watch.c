@@ -60,7 +60,8 @@ static void lose(struct group_watch *watch, enum err err, const char *text, bool
     pthread_mutex_unlock(&watch->lock);
 }
 
-// A line closed without a word. Rank 0 tells people of it, and of rank 0 rank 1.
+// A connection closed without a message. To report it once, rank 0 does so for all others, and rank
+// 1 for rank 0.
 static void lose_silent(struct group_watch *watch, int line)
 {
     struct arena scratch = { 0 };

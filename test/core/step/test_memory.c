@@ -71,7 +71,7 @@ TEST(memory_is_within_two_percent_of_peft_on_an_h200)
     }
 }
 
-// bench/gpu/families_steps.py: fused projections, norms behind layers, capped logits, masks of
+// bench/gpu/families_steps.py: fused projections, norms after layers, capped logits, masks of
 // windows.
 TEST(memory_of_other_families_is_within_a_percent_of_peft_on_an_h200)
 {

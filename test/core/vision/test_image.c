@@ -15,7 +15,7 @@ static const struct {
     int64_t width, height;
 } files[] = {
     { "PNG", BYTES("\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\x04\0\0\0\x03\0\x08\x02\0\0\0"), 1024, 768 },
-    { "JPEG behind an application segment",
+    { "JPEG after an application segment",
       BYTES("\xFF\xD8\xFF\xE0\0\x06JFIF\xFF\xFF\xC0\0\x11\x08\x01\xE0\x02\x80\x03"), 640, 480 },
     { "JPEG, progressive, of the longest sides",
       BYTES("\xFF\xD8\xFF\xC4\0\x02\xFF\xC2\0\x11\x08\xFF\xFF\xFF\xFF\x03"), 65535, 65535 },

@@ -449,8 +449,8 @@ static void add_part(struct cuda *cuda, const struct attention *a, struct tensor
     cuda_launched(cuda, "attention: sums of a long document");
 }
 
-// Each part of the queries with each part of the keys that is not behind it, in a fixed order. The
-// sums lie behind what both plans need.
+// Each part of the queries with each part of the keys that is not after it, in a fixed order. The
+// sums lie after what both plans need.
 static bool run_cut(struct cuda *cuda, const struct attention *a, const struct layout *at,
                     const struct pass *t, const struct group *group, struct cudnn_plan *plan)
 {

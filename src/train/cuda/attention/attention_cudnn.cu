@@ -338,7 +338,7 @@ static descriptor choose(struct graph *g, descriptor scores, descriptor lowest, 
     return y;
 }
 
-// Scores outside of a document, and those of keys behind the query, become the lowest number.
+// Scores outside of a document, and those of keys after the query, become the lowest number.
 static descriptor masked(struct graph *g, descriptor scores, descriptor queries, descriptor keys)
 {
     descriptor lowest = value(g, LOWEST, "lowest");
