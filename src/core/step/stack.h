@@ -96,7 +96,7 @@ struct stack {
     bool exact_gradients;      // sums gradients in fp32, unless full training has bf16 states
     bool stops_early;          // recomputation leaves out a layer's last product
     bool selective;            // it can recompute norms and activation functions alone
-    bool partial;              // and some of a layer's products alone, as again.h says
+    bool partial;              // and some of a layer's products alone, as recompute.h says
     int checkpointing;         // its default
     int batching;              // its default, enum batching
     const char *trainer;       // whose batches it makes: a row of packing_trainers

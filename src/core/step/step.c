@@ -2,7 +2,7 @@
 // Lists the operations of a step, layer by layer, as PyTorch modules, a compiler or fused kernels
 // run them: products, attention, element-wise operations, loss, optimizer.
 
-#include "core/step/again.h"
+#include "core/step/recompute.h"
 #include "core/step/attended.h"
 #include "core/step/encoder.h"
 #include "core/step/moe.h"
@@ -95,9 +95,9 @@ static int recomputed_from(const struct build *b, const struct step_op *op)
     if (stack->partial && of_experts && !strcmp(op->name, "adapter a"))
         return RECIPE_SELECTIVE;
     if (b->is_last && stack->stops_early)
-        return AGAIN_NEVER;
+        return RECOMPUTE_NEVER;
     if (stack->partial)
-        return again_level(b->request, b->linear ? b->linear->name : op->name);
+        return recompute_level(b->request, b->linear ? b->linear->name : op->name);
     return op->cheap ? RECIPE_SELECTIVE : RECIPE_RECOMPUTE;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "host/archive.h"
-#include "host/bytes.h"
+#include "host/tables/bytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>

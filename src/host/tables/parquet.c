@@ -5,7 +5,7 @@
 
 #include "base/half.h"
 #include "base/json.h"
-#include "host/bytes.h"
+#include "host/tables/bytes.h"
 #include "host/tables/parquet_internal.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells text from bytes, and writes the beginning of an image as base64.
 
-#include "host/bytes.h"
+#include "host/tables/bytes.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of what each level of recomputation runs once more.
+// The table of what each level of recomputation computes again.
 
-#include "core/step/again.h"
+#include "core/step/recompute.h"
 
 #include <string.h>
 
@@ -27,8 +27,8 @@ static const struct {
     { "attention_out_norm", RECIPE_PROJECTIONS, READER_NONE },
     { "residual", RECIPE_PROJECTIONS, READER_NONE },
     { "mlp_norm", RECIPE_GATE, READER_GATE },
-    { "router", AGAIN_NEVER, READER_NONE }, // the choice of experts is kept
-    { "top-k", AGAIN_NEVER, READER_NONE },
+    { "router", RECOMPUTE_NEVER, READER_NONE }, // the choice of experts is kept
+    { "top-k", RECOMPUTE_NEVER, READER_NONE },
     { "dispatch", RECIPE_GATE, READER_GATE },
     { "gate", RECIPE_GATE, READER_NONE },
     { "up", RECIPE_GATE, READER_NONE },
@@ -36,10 +36,10 @@ static const struct {
     { "expert_gate", RECIPE_GATE, READER_NONE },
     { "expert_up", RECIPE_GATE, READER_NONE },
     { "expert_gate_up", RECIPE_GATE, READER_NONE },
-    { "activation", AGAIN_NEVER, READER_DOWN },
-    { "expert activation", AGAIN_NEVER, READER_DOWN },
-    { "combine", AGAIN_NEVER, READER_NONE },
-    { "mlp_out_norm", AGAIN_NEVER, READER_NONE },
+    { "activation", RECOMPUTE_NEVER, READER_DOWN },
+    { "expert activation", RECOMPUTE_NEVER, READER_DOWN },
+    { "combine", RECOMPUTE_NEVER, READER_NONE },
+    { "mlp_out_norm", RECOMPUTE_NEVER, READER_NONE },
 };
 
 static enum reader reader_of(const struct model_linear *linear)
@@ -66,7 +66,7 @@ static bool is_read(const struct step_request *r, enum reader reader)
     return false;
 }
 
-int again_level(const struct step_request *r, const char *name)
+int recompute_level(const struct step_request *r, const char *name)
 {
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         if (strcmp(operations[i].name, name))
