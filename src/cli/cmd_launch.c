@@ -63,12 +63,12 @@ static enum err not_served(const struct hosting *hosting, const struct hosting_r
     for (size_t i = 0; i < hosting->count; i++)
         if (serves(&hosting->rows[i]) && !hosting->rows[i].doubt)
             return fail(ERR_USAGE,
-                        "%s does not rent %s/%s/%s; the best place that it does is --offer "
+                        "%s does not rent %s/%s/%s; the best place that it does rent is --offer "
                         "%s/%s/%s",
                         launch_targets[request.to], row->provider, row->instance,
                         offers_kind_names[row->kind], hosting->rows[i].provider,
                         hosting->rows[i].instance, offers_kind_names[hosting->rows[i].kind]);
-    return fail(ERR_USAGE, "%s does not rent %s/%s/%s, nor another of these offers",
+    return fail(ERR_USAGE, "%s rents neither %s/%s/%s nor any other of these offers",
                 launch_targets[request.to], row->provider, row->instance,
                 offers_kind_names[row->kind]);
 }

@@ -101,8 +101,8 @@ static enum err read_options(struct command_line *line)
                                : "--log without a command reads a run that is over");
     if (asked.log && !line->rest && folder_is(asked.log))
         return fail(ERR_USAGE,
-                    "--log %s: a folder is followed while its trainer runs, whose command line "
-                    "comes after --; of a run that is over, give the log file",
+                    "--log %s: a folder can only be followed while the trainer runs; give the "
+                    "trainer's command line after --, or the log file of a run that is over",
                     asked.log);
     if (from.from && asked.plan)
         return fail(ERR_USAGE, "--from %s and --plan %s: give only one of them", from.from,
@@ -469,10 +469,11 @@ static enum err judge_log(const struct pilot *pilot, const struct step_series *s
             "%s: has no steps with times: no time stamps, elapsed times, seconds of a step, "
             "run time or tokens/s; give --pattern to match its lines",
             asked.log);
-    return fail(ERR_USAGE,
-                "%s: does not tell its tokens; give --tokens-per-step N (rows × tokens per row × "
-                "GPUs × accumulation), --from CONFIG or --plan plan.json",
-                asked.log);
+    return fail(
+        ERR_USAGE,
+        "%s: does not say how many tokens a step has; give --tokens-per-step N (rows × tokens "
+        "per row × GPUs × accumulation), --from CONFIG or --plan plan.json",
+        asked.log);
 }
 
 static enum err run_log(struct command_line *line)

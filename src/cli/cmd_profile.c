@@ -111,7 +111,7 @@ static enum err merge_units(struct profile *out, struct command_line *line)
     if (packing_strings_raw(settings.trainer) != units.raw_pairs)
         return fail(ERR_USAGE,
                     "%s: the units were counted for another kind of stack, which renders "
-                    "prompts otherwise; count them again with --stack %s",
+                    "prompts differently; count them again with --stack %s",
                     units.folder, settings.stack ? settings.stack : "hf");
     TRY(units_profile(out, &lengths, &units, request.lengths));
     return profile_finish(out, line->arena, lengths.count ? &lengths : NULL, &settings);

@@ -170,8 +170,8 @@ static enum err open_model(struct job *job)
 static void note_reference(const struct job *job)
 {
     if (request.adapter && request.objective == TRAIN_DPO && !job->group.rank)
-        print_note("--adapter with --objective dpo: answers are held to the model without %s; to "
-                   "hold them to that adapter, merge it first: gpuhours merge --model %s "
+        print_note("--adapter with --objective dpo: the reference is the model without %s; to make "
+                   "the adapter part of it, merge it first: gpuhours merge --model %s "
                    "--adapter %s --out DIR, then train with --model DIR",
                    request.adapter, data.model, request.adapter);
 }

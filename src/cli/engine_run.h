@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine_run: a run of the built-in engine in the words of a plan, so that plans find it again.
+// engine_run: describes a run of the built-in engine as a plan would, so that later plans can learn
+// from it.
 //
 //     struct engine_run run = { .transformer = &t, .group = &group, .device = &device, … };
 //     configuration.model = …;                            // what the caller knows stays

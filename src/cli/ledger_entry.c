@@ -67,7 +67,7 @@ void ledger_entry_warn(const struct ledger *ledger)
 {
     size_t damaged = ledger_damaged(ledger);
     if (damaged)
-        print_note("%zu %s of the ledger %s damaged: not what was written; left out", damaged,
+        print_note("%zu %s of the ledger %s damaged and left out", damaged,
                    damaged == 1 ? "entry" : "entries", damaged == 1 ? "is" : "are");
 }
 

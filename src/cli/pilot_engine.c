@@ -100,11 +100,12 @@ static enum err read_plan(struct job *job)
     job->labelled_share = batch ? json_get_number(batch, "labelled", tokens) / tokens : NAN;
     struct text reference = json_get_text(json_get(&tree, "configuration"), "reference");
     if (job->pairs && !text_is(reference, "auto") && !text_is(reference, "adapters"))
-        return fail(ERR_UNAVAILABLE,
-                    "%s: has the reference %.*s; the engine's is the model with its adapters "
-                    "switched off: plan with --reference adapters, or give the trainer's command "
-                    "line after --",
-                    path, TEXT_ARGS(reference));
+        return fail(
+            ERR_UNAVAILABLE,
+            "%s: the plan's reference is %.*s, but the engine's is the model with its adapters "
+            "switched off; plan with --reference adapters, or give the trainer's command "
+            "line after --",
+            path, TEXT_ARGS(reference));
     struct pilot_configuration *c = &job->configuration;
     if (!(c->context >= 2 && c->context <= 1 << 20) ||
         !(c->micro_batch >= 1 && c->micro_batch <= 1 << 16))

@@ -100,7 +100,7 @@ enum err pilot_from_read(struct outlook_plan *out, struct command_line *line,
     if (request->gpus > 0)
         plan.gpus = request->gpus;
     if (plan.gpus < 1 && !line->common.quiet)
-        print_note("--from does not tell the number of GPUs, 1 is assumed; give --gpus N");
+        print_note("--from does not say how many GPUs are used: 1 is assumed; give --gpus N");
     TRY(layout_read(&layout, text_of(plan.parallel ? plan.parallel : ""),
                     plan.gpus > 0 ? plan.gpus : 1));
     TRY(plan_request_rows(&micro, &plan));

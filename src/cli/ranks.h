@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ranks: a command as one of several processes that train together, or as the one that starts them.
+// ranks: runs a command as one of several processes that train together, or starts these processes.
 //
 //     bool is_over;
 //     TRY(ranks_open(&group, line, "train", asked, &is_over)); // --ranks N starts N processes …

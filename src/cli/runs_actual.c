@@ -140,11 +140,10 @@ static enum err check_gpus(const struct runs_actual *a, const struct history_ent
     double gpus = a->gpu_hours / a->wall_hours;
     if (!(plan->gpus > 0) || !(gpus > 1.25 * (double)plan->gpus))
         return OK;
-    return fail(
-        ERR_USAGE,
-        "--gpu-hours %g in --wall-hours %g are those of %.3g GPUs, and the plan is of %lld; "
-        "give one of the two, or the plan of that run",
-        a->gpu_hours, a->wall_hours, gpus, (long long)plan->gpus);
+    return fail(ERR_USAGE,
+                "--gpu-hours %g in --wall-hours %g would take %.3g GPUs, but the plan has %lld; "
+                "give only one of the two, or the plan of that run",
+                a->gpu_hours, a->wall_hours, gpus, (long long)plan->gpus);
 }
 
 static void write_told(struct json_writer *w, const struct told *told)

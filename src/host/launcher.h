@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// launcher: the programs that start a command once per rank, and the variables they tell it by.
+// launcher: the programs that start a command once per rank, and the variables that say which rank
+// it is.
 //
 //     const struct launcher *from = launcher_find(getenv); // NULL: none
 //     … from->name, getenv(from->rank), getenv(from->size) …

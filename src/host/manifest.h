@@ -6,7 +6,7 @@
 //     manifest.units[i].file, .files, .from, .to
 //
 // The units follow from the names, sizes and kinds of the files alone, not from the number of
-// workers: every machine that sees the same files finds the same units, and their number of workers
+// workers: every machine that sees the same files finds the same units, and the number of workers
 // may change at any time. A large file is cut into parts of equal size: a part has the lines, or
 // the row groups of a Parquet and the record batches of an Arrow file, that begin in it. Large
 // files that cannot be cut (packed ones, JSON lists, CSV, whose quoted cells may hold line ends,

@@ -10,9 +10,9 @@
 // on a fixed thread; the calling thread takes part, and with one worker there is no other.
 //
 // An item's memory is zeroed once and then reused for later items, so that its buffers can be kept;
-// drop() is called for each at the end and accepts a zeroed one. At most POOL_AHEAD items per
-// worker are in flight, and where weigh() is there, no more than weigh together as much as
-// most_weight: memory is bounded. One item may be heavier; it is then alone.
+// drop() is called for each at the end and accepts a zeroed one. To bound memory, at most
+// POOL_AHEAD items per worker are in flight, and if weigh() is given, their weights add up to at
+// most most_weight. An item that is heavier than that is in flight alone.
 //
 // An error stops the run. All items before the one that failed are given first, so that the same
 // input gives the same error message with any number of threads.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// shard: which share of the work is this process's, as it is told or as its scheduler says.
+// shard: which share of the work this process does, from an option or from its scheduler.
 //
 //     struct shard shard;
 //     TRY(shard_read(&shard, "3/8"));      // or "auto", "auto/8", "all", or NULL
@@ -7,8 +7,8 @@
 //         if (shard_has(&shard, i)) …
 //
 // "auto" reads the variables that job arrays (Slurm, AWS Batch, SGE, Kubernetes) and launchers of
-// ranks (host/launcher) set. Ranks within the tasks of an array share the task's part. Kubernetes
-// does not tell how many there are: "auto/8" states the number of the array. NULL is "auto" where
+// ranks (host/launcher) set. Where each task of an array starts ranks, they divide the task's
+// share. Kubernetes does not say how many tasks an array has: "auto/8" does. NULL is "auto" where
 // the environment knows of several tasks, else "all".
 
 #pragma once

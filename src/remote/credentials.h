@@ -6,8 +6,8 @@
 // AWS_DEFAULT_REGION or the profile's; the endpoint AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the
 // profile's. Without keys requests are sent unsigned, as public buckets allow.
 //
-// Keys are never printed. The environment holds them too, so pages left out of a core dump would
-// not be enough: credentials_find() turns core dumps of this process off before it reads any.
+// Keys are never printed. A core dump would contain them, at least in the environment; so
+// credentials_find() turns core dumps of this process off before it reads any.
 
 #pragma once
 

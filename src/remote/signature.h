@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// signature: signs requests to S3 and what speaks its protocol (AWS Signature Version 4).
+// signature: signs requests to S3 and to other stores with its protocol (AWS Signature Version 4).
 //
-// Pure: the caller gives the time. Held against the examples that Amazon publishes.
+// Pure: the caller gives the time. Tests compare it with the examples that Amazon publishes.
 
 #pragma once
 

@@ -5,8 +5,8 @@
 //     size_t count = data_share(&units, arena, &inputs, group.rank, group.size);
 //
 // The files lie end to end, and each rank takes an equal stretch of their bytes. A file that cannot
-// be cut is of the rank that has its first byte; files of unknown size are of rank 0. The parts of
-// all ranks, in their order, are all rows in the order of the files.
+// be cut belongs to the rank that has its first byte; files of unknown size belong to rank 0. The
+// parts of rank 0, 1, 2 … one after another are all rows in the order of the files.
 
 #pragma once
 

@@ -7,8 +7,9 @@
 //
 // The engine runs the families of files/architecture.c: decoders with RMSNorm, RoPE (plain, linear,
 // llama3, yarn or longrope scaling, of all or part of a head), grouped-query attention in windows
-// or not, and a gated feed-forward network or a mixture of them. What else they differ in is a
-// number here: of most models it is the one that changes nothing. Anything else is refused.
+// or not, and a gated feed-forward network or a mixture of them. Other differences between the
+// families are numbers here, with a neutral value for models that lack the feature. Anything else
+// is refused.
 
 #pragma once
 

@@ -2,13 +2,13 @@
 // mxfp4: 4-bit weights in blocks of 32 that share a power of two, as gpt-oss is published; for CPU
 // and GPU.
 //
-//     unsigned scale = mxfp4_scale(largest);                    // of a block, by its largest
-//     magnitude unsigned code = mxfp4_code(value * mxfp4_inverse(scale)); // the nearest of 16
-//     levels value = levels[code] * mxfp4_power(scale);
+//     unsigned scale = mxfp4_scale(largest);    // of a block, by its largest magnitude
+//     unsigned code = mxfp4_code(value * mxfp4_inverse(scale));       // the nearest level
+//     value = levels[code] * mxfp4_power(scale);
 //
-// A code has one sign, two exponent and one mantissa bit. What was in MXFP4 before comes back
-// unchanged: a block's largest level times its power is at most 6 times the power that is chosen
-// here, and at least 4 times it, so that all levels of the block are levels again.
+// A code has one sign, two exponent and one mantissa bit. Values that were MXFP4 before become the
+// same values again: the power chosen here for a block makes its largest value 4 to 6 times that
+// power, so that all its values are levels of it.
 
 #pragma once
 

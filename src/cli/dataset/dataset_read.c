@@ -135,8 +135,8 @@ static enum err check_growth(const struct run *run, struct worker *worker, struc
         tokenizer_normal_bytes(run->dataset->rule.tokenizer, cache, text) <= limit)
         return OK;
     return fail(ERR_INPUT,
-                "the row is longer than the limit of %s when the tokenizer has "
-                "normalized it and was skipped",
+                "the row was skipped: normalized by the tokenizer, it is longer than the limit "
+                "of %s",
                 text_bytes(&worker->rows, (double)limit));
 }
 

@@ -398,7 +398,7 @@ enum err units_work(struct units *units, struct dataset *dataset, const struct s
 static enum err damaged(const char *path)
 {
     return fail(ERR_INPUT,
-                "%s: the result of this unit is damaged, or that of another one; remove it and "
+                "%s: the result of this unit is damaged or belongs to another unit; remove it and "
                 "start its worker again",
                 path);
 }
@@ -534,7 +534,7 @@ enum err units_check_tokens(int64_t *count, const struct units *units, size_t un
         err = check_sum(count, result_path(&scratch, units, unit, endings[LEARNED]));
     arena_release(&scratch);
     if (!err && ids != *count * (int64_t)sizeof(int32_t))
-        err = fail(ERR_INPUT, "%s/%s.ids: has another number of tokens than its marks",
+        err = fail(ERR_INPUT, "%s/%s.ids: has more or fewer tokens than its marks say",
                    units->folder, units->keys[unit]);
     return err;
 }

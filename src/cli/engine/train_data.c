@@ -28,7 +28,7 @@ static enum err add_example(void *context, const struct example *example)
             int64_t before = r->unit ? source_lines_before(example->file, r->unit->from) : 0;
             return fail(
                 ERR_INPUT,
-                "%s:%lld: has token %d, the model has a vocabulary of %lld; give the model's own "
+                "%s:%lld: token %d is outside the model's vocabulary of %lld; give the model's own "
                 "--tokenizer",
                 example->file, (long long)(example->line + before), example->ids[i],
                 (long long)r->data->vocabulary);

@@ -37,7 +37,7 @@ enum err train_out_check(const char *out, const char *replaced, const char *adap
     for (size_t i = 0; i < sizeof results / sizeof *results && !checkpoint_any(out); i++)
         if (folder_has(out, results[i]))
             return fail(ERR_INPUT,
-                        "%s: holds %s and no checkpoint of the run that wrote it; give another "
+                        "%s: already holds %s, and no checkpoint to continue from; give another "
                         "--out",
                         out, results[i]);
     return OK;

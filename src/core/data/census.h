@@ -6,7 +6,7 @@
 //     census_merge(&all, &census);                        // of other rows
 //
 // Rows may have any number of different keys: of more than CENSUS_NAMES names, those with the
-// smallest hashes are kept, and of names over CENSUS_NAME_BYTES long none. Which ones are kept
+// smallest hashes are kept; names longer than CENSUS_NAME_BYTES are left out. Which ones are kept
 // depends on the names alone, so the census is the same in any order of rows, threads and units.
 
 #pragma once

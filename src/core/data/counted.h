@@ -12,8 +12,8 @@
 // or from here: so the merged profile of all units equals the profile of one run to the last byte,
 // duplicates and the order of batches included. Nothing of the text is kept but a hash.
 //
-// Lines are counted from the start of a unit; the number of lines of the units before it in the
-// same file is to be added.
+// Lines are counted from the start of a unit. The line in the file is that plus the lines of the
+// units before it in the same file.
 
 #pragma once
 

@@ -2,10 +2,10 @@
 // price: what a GPU hour costs in the catalog's offers.
 //
 // A simple view: each provider's cheapest on-demand instances that hold that many GPUs, billed as
-// whole instances. Like core/hosting it takes firm prices in a stated country only, and several
-// instances only over a known network; where no offer has one, the price says that nothing joins
-// them. One's own machine, where there is one, is the only price. core/hosting compares places and
-// terms.
+// whole instances. Like core/hosting it takes only firm prices in a stated country, and several
+// instances only if a known network joins them; where no offer has one, the price says so. If the
+// user has given a machine of their own, its price is the only one. core/hosting compares places
+// and terms.
 
 #pragma once
 

@@ -2,7 +2,7 @@
 // prior: what the user's own pilots and runs say about the efficiency of the next configuration.
 //
 // The catalog's row of a stack says where a new site lies among all sites. Each measured run of the
-// ledger, as the logarithm of measured over roofline tokens/s, says where this site lies, and the
+// ledger, as the logarithm of measured over roofline tokens/s, says where this site lies. It says
 // less, the further its configuration is from the one in question:
 //
 //     struct prior ledger;
@@ -13,7 +13,7 @@
 // Kriging: efficiencies of one site are correlated normal variables. Two configurations at distance
 // d, the standard deviation by which such pairs of published runs differ
 // (core/forecast/transfer.h), have the correlation exp(−d²/2τ²), τ being the deviation between
-// sites, at most what it is where much was measured:
+// sites (with a cap, so that a catalog that knows little does not make distant runs count):
 //
 //     correlation 1 ┤●  the same configuration
 //                   │ ╲  ● rows twice as long, or another number of GPUs: 0.9

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// evidence: how wide a forecast's range must be, by what was measured near the place it is for.
+// evidence: how wide a forecast's range must be, given what was measured for similar
+// configurations.
 //
 // A place says what runs: kind of model, stack, GPU, method, precision, numbers. A forecast for a
 // place of which nothing was measured has the widest range. Each level that it shares with measured

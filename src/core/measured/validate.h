@@ -3,9 +3,9 @@
 //
 // Each row is predicted with stack efficiencies fitted on the reference runs without those of the
 // row's source, so that no row helps to predict itself. Errors are factors,
-// max(predicted/measured, measured/predicted): 1.08 is 8 % off. Like is compared with like: steps
-// with steps, whole walls with steps and the evaluation that the source states; what a row does not
-// tell is not compared.
+// max(predicted/measured, measured/predicted): 1.08 is 8 % off. A measured step is compared with a
+// forecast step, a measured wall-clock time with forecast steps plus the evaluation that the source
+// states. What a row does not tell is not compared.
 
 #pragma once
 

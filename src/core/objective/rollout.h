@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollout: seconds in which a sampler writes the answers of one step of reinforcement learning.
+// rollout: how long a sampler takes to write the answers of one step of reinforcement learning.
 //
 // From first principles. A decode step reads the weights once, whatever the number of rows, and the
 // cache of keys and values of every live row; rows end one by one as the distribution of lengths
 // says, new ones take their place while there are some (continuous batching), and a synchronous
-// step waits for the longest of all. One step off, the trainer works on the last step's answers
-// meanwhile; further off the sampler never drains, because answers of later steps follow:
+// step waits for the longest of all. With answers that may be one step old, the trainer works on
+// the last step's answers meanwhile; with older ones the sampler never drains, because answers of
+// later steps follow:
 //
 //     rows   cap ┤▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▅▃
 //                │  the queue feeds   ▅▃▂▁▁        ▁▁▁▁  ← waiting: most GPUs idle

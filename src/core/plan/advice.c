@@ -70,8 +70,9 @@ static const char *tight_memory(const struct plan *plan, struct arena *arena)
         return NULL;
     return text_format(
         arena,
-        "it fits with a probability of %.0f %%: of 80 %% of measured runs the planned memory is "
-        "within %.0f %%; %s, a smaller micro-batch or more --checkpointing makes room",
+        "it fits with a probability of %.0f %%: in 80 %% of measured runs, the planned memory is "
+        "within %.0f %% of what was used; %s, a smaller micro-batch or more --checkpointing makes "
+        "room",
         100 * memory->fit_probability, 100 * (exp(memory->spread) - 1),
         alternative(plan, "more GPUs") ? "more GPUs" : "another GPU");
 }
@@ -142,12 +143,13 @@ static const char *images_cut(const struct plan *plan, struct arena *arena)
     double tokens = images->images > 0 ? images->tokens / images->images : 0;
     if (tokens <= plan->rule.context)
         return NULL;
-    return text_format(arena,
-                       "an image has %s tokens on average, more than the context of %.0f: rows are "
-                       "cut within images, at which most trainers stop; --context %.0f or "
-                       "--image-max-pixels",
-                       text_commas(arena, (int64_t)(tokens + 0.5)), plan->rule.context,
-                       1024 * ceil(1.25 * tokens / 1024));
+    return text_format(
+        arena,
+        "an image has %s tokens on average, more than the context of %.0f: rows are "
+        "cut within images, and most trainers stop at such a row; give --context %.0f or "
+        "--image-max-pixels",
+        text_commas(arena, (int64_t)(tokens + 0.5)), plan->rule.context,
+        1024 * ceil(1.25 * tokens / 1024));
 }
 
 static const char *longer_context(const struct plan *plan, struct arena *arena)
@@ -493,9 +495,9 @@ static const char *many_epochs(const struct plan *plan, struct arena *arena)
     double training = plan->forecast.middle.seconds[OVERHEAD_TRAINING] / 3600;
     return text_format(
         arena,
-        "%.6g epochs: public fine-tuning recipes mostly take 1 to 4, and the same "
-        "text is worth ever less after about 4; those beyond take %s GPU hours. "
-        "Evaluate after each and stop when the loss rises",
+        "%.6g epochs: public fine-tuning recipes mostly take 1 to 4, and "
+        "repeating the same text helps less and less after about 4; the epochs beyond these take "
+        "%s GPU hours. Evaluate after each and stop when the loss rises",
         w->epochs,
         text_hours(arena, training * (w->epochs - usual) / w->epochs * (double)plan->chosen.gpus));
 }

@@ -7,9 +7,9 @@
 //     fit.memory.parts[MEMORY_ACTIVATIONS], fit.largest[RECIPE_RECOMPUTE].micro_batch …
 //
 // Takes the request of a plan, with the plan's defaults; tokens are not needed. What the request
-// leaves open becomes one row per micro-batch, one GPU, the simplest layout and the lightest
-// checkpointing that fit with a probability of memory_sure. Without a GPU everything "fits", and
-// nothing is the largest.
+// leaves open becomes a micro-batch of one row, one GPU, the simplest layout and the lightest
+// checkpointing that fit with a probability of memory_sure. Without a GPU there is no limit:
+// everything "fits", and no largest micro-batch or context is given.
 
 #pragma once
 

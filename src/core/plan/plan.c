@@ -21,10 +21,11 @@ static enum err part_phases(struct pilot *out, struct plan *plan)
                     "gpuhours watch",
                     plan->request->pilot_name);
     if (!(planned->rollout > 0))
-        return fail(ERR_INPUT,
-                    "%s: was not measured with --plan, which says what sampling was "
-                    "forecast to take; run the pilot again with it",
-                    plan->request->pilot_name);
+        return fail(
+            ERR_INPUT,
+            "%s: was measured without --plan, so the forecast time of sampling is not known; "
+            "run the pilot again with --plan plan.json",
+            plan->request->pilot_name);
     double faster = out->step_seconds.mean / trainer;
     out->tokens_per_s.mean *= faster;
     out->tokens_per_s.low *= faster;
@@ -284,7 +285,7 @@ static enum err check_tokens(const struct plan *plan)
     if (plan->rule.tokens >= 1 || !request->pilot)
         return workload_check(&plan->rule);
     return fail(ERR_USAGE,
-                "%s was not made from a plan and does not know how many tokens there are to train "
+                "%s was not made from a plan and does not say how many tokens there are to train "
                 "on; add the data, --profile profile.json, --plan plan.json or --tokens 21.4M",
                 request->pilot_name ? request->pilot_name : "the pilot");
 }

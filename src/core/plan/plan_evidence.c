@@ -122,7 +122,7 @@ const char *plan_unmeasured_words(const struct plan *plan, struct arena *arena)
     if (!missing)
         return NULL;
     return text_format(arena,
-                       "of %s no measured run %s is known, so the range of the speed is wide, "
+                       "there is no measured run of %s %s, so the range of the speed is wide, "
                        "± %d %%; a five-minute pilot measures it",
                        kind_words(plan), missing, percent_of(plan->prior.log_spread));
 }

@@ -107,13 +107,13 @@ static enum err find_batch(struct plan *plan)
     r->gpus = request->sampler_gpus > 0 ? (double)request->sampler_gpus : 0;
     if (r->async_steps > 0 && request->sampler_gpus == 0)
         return fail(ERR_USAGE,
-                    "--async-steps %.0f samples beside the training, which needs GPUs of "
-                    "its own; --sampler-gpus 0 has none",
+                    "--async-steps %.0f samples while training goes on, which needs GPUs of "
+                    "its own, but --sampler-gpus is 0",
                     r->async_steps);
     if (r->async_steps > 0 && request->gpus == 1)
         return fail(ERR_USAGE,
-                    "--async-steps %.0f samples beside the training, which needs 2 GPUs "
-                    "or more",
+                    "--async-steps %.0f samples while training goes on, which needs at least 2 "
+                    "GPUs",
                     r->async_steps);
     if (request->sampler_gpus > 0 && request->gpus > 0 && request->sampler_gpus >= request->gpus)
         return fail(

@@ -205,8 +205,8 @@ static enum err check_engine_options(const struct plan *plan)
         recipe->checkpointing == RECIPE_GATE || recipe->checkpointing == RECIPE_PROJECTIONS;
     if (partial && !stack_recomputes(plan->stack, recipe->checkpointing))
         return fail(ERR_USAGE,
-                    "--checkpointing %s is a level of --stack native; %s has none, selective or "
-                    "full",
+                    "--checkpointing %s is a level of --stack native; %s has only none, "
+                    "selective and full",
                     recipe_checkpointings[recipe->checkpointing], plan->stack->name);
     if (recipe->dora && recipe->method == RECIPE_FULL)
         return fail(ERR_USAGE, "--dora is for adapters, and --method full has none");
@@ -328,8 +328,9 @@ static enum err check_parallel(const struct search_space *space)
                     space->parallel, (long long)model->heads, model->name,
                     (long long)layout.tensor);
     if (layout.pipeline > model->layers)
-        return fail(ERR_USAGE, "--parallel %s: %s has %lld layers", space->parallel, model->name,
-                    (long long)model->layers);
+        return fail(ERR_USAGE, "--parallel %s: %s has only %lld layers for %lld stages",
+                    space->parallel, model->name, (long long)model->layers,
+                    (long long)layout.pipeline);
     return OK;
 }
 

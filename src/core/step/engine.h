@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine: the bytes that our own engine allocates, to the byte, and what runs its attention.
+// engine: exactly how many bytes our own engine allocates, and which kernel runs its attention.
 //
 // The engine allocates everything once, before the first step (train/blocks.h): nothing comes and
-// goes, so its peak is the sum. This counts the tensors that train/transformer_place.c places; the
-// test holds the two against each other.
+// goes, so its peak is the sum. This counts the tensors that train/transformer_place.c places; a
+// test compares the two.
 //
 //     if (engine_runs(request))
 //         bytes = engine_bytes(request, &engine_cuda);

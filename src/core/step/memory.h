@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory: the byte plan of a step on the GPU that needs most, by part, as the usual tools show it.
+// memory: how many bytes a step takes on the GPU that needs most, by part and as the usual tools
+// show it.
 //
 // The peak is the largest of three moments of a step (the loss, backward, the update), not a sum of
 // maxima; memory.c draws them. Three readings of it are reported, because sources quote all three:

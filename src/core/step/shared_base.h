@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // shared_base: the frozen base of adapters, of which every GPU keeps a part of each layer.
 //
-// Our own engine's ZeRO-3 (src/train/transformer_base.c): the linears of the layers are shared, and
-// two layers are whole at any time. Embedding, head, norms, routers and adapters with their
-// gradients are whole on every GPU; moments of adapters are shared, unless the embedding is trained
-// too. Gradients are summed once a step, as under DDP.
+// Our own engine's ZeRO-3 (src/train/transformer_base.c): the linears of the layers are divided
+// among the GPUs, and two layers are gathered at any time. Every GPU has all of the embedding,
+// head, norms and routers, and of the adapters with their gradients; moments of adapters are
+// divided, unless the embedding is trained too. Gradients are summed once a step, as under DDP.
 
 #pragma once
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // arrow: rows of Arrow IPC files (.arrow, .feather), as dataset libraries keep them, as JSON text.
 //
-// Reads the stream and the file format, batch by batch, of a batch only the columns that are
-// needed: memory is one batch's, at most ARROW_MOST_BATCH_BYTES. Columns of numbers, booleans,
-// text, lists and structs become JSON values; times and dates become their numbers; bytes, which
-// JSON cannot hold, become null. Dictionaries, unions, views and compressed batches are refused by
-// name. Nothing in the file is trusted: each offset is checked.
+// Reads the stream format and the file format, batch by batch, and of each batch only the columns
+// that are needed: memory is that of one batch, at most ARROW_MOST_BATCH_BYTES. Columns of numbers,
+// booleans, text, lists and structs become JSON values; times and dates become their numbers;
+// bytes, which JSON cannot hold, become null. Dictionaries, unions, views and compressed batches
+// are refused by name. Nothing in the file is trusted: each offset is checked.
 
 #pragma once
 

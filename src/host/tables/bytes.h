@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bytes: values of tables that are bytes rather than text, as JSON.
+// bytes: writes those values of a table that are bytes rather than text as JSON.
 
 #pragma once
 

@@ -2,11 +2,11 @@
 // parquet: rows of Parquet files, local or remote, as JSON text.
 //
 // Reads the footer, then row group by row group the pages of each column as they are needed: no
-// byte is read twice, and memory is a page a column (at most 768 MiB in all), whatever the size of
-// the file and its row groups. Pages may be plain, snappy, gzip, zstd or raw lz4, in every encoding
-// that current writers use; brotli, lzo and encrypted files are refused by name. Lists, structs and
-// maps become JSON values; times and dates their numbers; bytes that are neither text nor an image
-// null. Nothing in the file is trusted: each length is checked.
+// byte is read twice, and memory is one page per column (at most 768 MiB in all), whatever the size
+// of the file and its row groups. Pages may be plain, snappy, gzip, zstd or raw lz4, in every
+// encoding that current writers use; brotli, lzo and encrypted files are refused by name. Lists,
+// structs and maps become JSON values, times and dates become their numbers, and bytes that are
+// neither text nor an image become null. Nothing in the file is trusted: each length is checked.
 
 #pragma once
 

@@ -10,10 +10,10 @@
 // Each offer is first run a few times; one whose output has other bits than the first one's is out.
 // The others are then compared for longer: all of them in a first heat, the best of these in a last
 // one. At its power limit a GPU changes its clock only tens of milliseconds after what it runs has
-// changed. Until then an offer has the clock of the one before it, and its time counts cycles; what
-// a step under the limit pays for is energy. So an offer runs until the clock has settled before it
-// is timed. There is neither a clock nor a device here: try_offer() runs a trial and says what it
-// took.
+// changed. Until then an offer runs at the clock of the one before it, and its time says only how
+// many cycles it takes; but in a step under the power limit, the offer that needs less energy is
+// the faster one. So an offer runs until the clock has settled before it is timed. There is neither
+// a clock nor a device here: try_offer() runs a trial and says what it took.
 
 #pragma once
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// direct: reads parts of files past the page cache, many pieces at a time, in the order of use.
+// direct: reads parts of files without the page cache, many pieces at a time, in the order of use.
 //
 //     struct direct *direct = direct_open(parts, count);
 //     for (size_t i = 0; i < count; i++)
 //         use(direct_next(direct));      // the bytes of parts[i], until the next call
 //     direct_close(direct);
 //
-// A file that is mapped, or read through the page cache, is copied by the processor, and a page
-// fault waits for what it asks for; direct reads go straight to the buffer (bench/bench_weights.c).
-// Parts that are in memory already, and those of file systems without direct reads, are used where
-// they are mapped; so is a part that cannot be read. The buffer has DIRECT_ROOM bytes, or those of
-// the largest part.
+// Reading through the page cache costs a copy by the processor, and a mapped file is waited for
+// page by page; direct reads go straight to the buffer (bench/bench_weights.c). Parts that are in
+// memory already, and those of file systems without direct reads, are used where they are mapped;
+// so is a part that cannot be read. The buffer has DIRECT_ROOM bytes, or those of the largest part.
 
 #pragma once
 

@@ -7,11 +7,11 @@
 //     }
 //
 // `work` is a checksum of whatever decides which operations a run has. A run takes the choices of a
-// run of the same work, all of them or none: which algorithm computes what does not depend on what
-// else ran on this machine. The file is a cache: choices count only with the checksum they were
-// written with and on the same card, driver and libraries, and a file that somebody else could have
-// written is not read. Writers take turns by a lock and replace the file as a whole. Where it
-// cannot be written, nothing is kept and training goes on.
+// run of the same work, all of them or none: so the algorithms of a run do not depend on what else
+// ran on this machine. The file is a cache: choices count only with the checksum they were written
+// with and on the same card, driver and libraries, and a file that somebody else could have written
+// is not read. Writers take turns by a lock and replace the file as a whole. Where it cannot be
+// written, nothing is kept and training goes on.
 
 #pragma once
 

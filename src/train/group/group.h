@@ -11,9 +11,9 @@
 //
 // A collective is a ring over one primitive: send to the next rank while receiving from the one
 // before (group.c). Transports differ only in that primitive: sockets (group_tcp.c), threads of
-// one process (group_threads.c, for tests) and MPI (group_mpi.c). With GPUs and NCCL the tensors
-// take NCCL's way between the devices instead, on a stream of its own, and only numbers of the
-// host take the ring.
+// one process (group_threads.c, for tests) and MPI (group_mpi.c). With GPUs and NCCL, NCCL moves
+// the tensors between the devices instead, on a stream of its own, and only numbers of the host use
+// the ring.
 //
 // Every rank makes the same calls in the same order. Sums are added in an order that depends only
 // on the number of ranks, and every rank gets the same bits. The parts of a reduce-scatter and an

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// group_watch: notices when another rank ends before its time, also while this one computes.
+// group_watch: notices when another rank ends too early, even while this one computes.
 //
 //     TRY(group_watch_start(&watch, &place, lines, count));
 //     group_watch_guard(&watch, socket);   // a wait on it ends when a rank is lost
@@ -12,7 +12,7 @@
 //        ├───── 2          F  I failed (and a byte, my exit code): end too, I have said why
 //        └───── 3          a line that closes without a D: that rank was killed, or its host died
 //
-// Rank 0 passes an F on to all others, and makes an F of a rank that was lost.
+// Rank 0 passes an F on to all others, and sends them an F when a rank is lost.
 
 #pragma once
 

@@ -10,9 +10,9 @@
 //     cudnn_run(cudnn, plan, stream, &pointers, workspace, note);
 //
 // The backward pass stores the length × length score gradients in the workspace and multiplies from
-// there, which has a fixed order of sums. In any order, it adds the gradients of queries with
-// atomics into an fp32 tensor in the workspace instead: cuDNN chooses this kernel because the graph
-// has that tensor.
+// there, which has a fixed order of sums. Where sums may be added in any order, it adds the
+// gradients of queries with atomics into an fp32 tensor in the workspace instead: cuDNN chooses
+// this kernel because the graph has that tensor.
 
 #pragma once
 
