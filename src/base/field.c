@@ -64,12 +64,43 @@ static enum err set_flag(bool *out, struct text value)
     return fail(ERR_INPUT, "\"%.*s\" is neither on nor off", TEXT_BRIEF(value));
 }
 
+// What trainers call the same.
+static const struct {
+    const char *theirs, *ours;
+} long_names[] = {
+    { "bfloat16", "bf16" },
+    { "float16", "fp16" },
+    { "half", "fp16" },
+    { "float32", "fp32" },
+    { "float8", "fp8" },
+    { "float4", "fp4" },
+    { "adamw_torch", "adamw" },
+    { "adamw_torch_fused", "adamw" },
+    { "adamw_hf", "adamw" },
+    { "adamw_bnb_8bit", "adamw-8bit" },
+    { "paged_adamw", "adamw-paged" },
+    { "paged_adamw_32bit", "adamw-paged" },
+    { "paged_adamw_8bit", "adamw-paged-8bit" },
+};
+
+static struct text in_our_words(struct text value)
+{
+    for (size_t i = 0; i < sizeof long_names / sizeof *long_names; i++)
+        if (text_alike(value, text_of(long_names[i].theirs)))
+            return text_of(long_names[i].ours);
+    return value;
+}
+
 static enum err set_choice(int *out, const char *const *choices, struct text value)
 {
     size_t count = 0;
+    struct text ours = in_our_words(value);
     for (; choices[count]; count++)
         if (*choices[count] && text_is(value, choices[count]))
             return *out = (int)count, OK;
+    for (size_t i = 0; i < count; i++)
+        if (text_alike(ours, text_of(choices[i])))
+            return *out = (int)i, OK;
     char list[256] = "";
     for (size_t i = 0, used = 0; i < count && used < sizeof list - 32; i++) {
         size_t size = strlen(choices[i]);

@@ -23,7 +23,7 @@ enum field_kind { // member type  reads                       checks
     FIELD_TEXT,    // const char *  anything
     FIELD_DATE,    // const char *  "2026-08-22"
     FIELD_FLAG,    // bool          yes/no/on/off/true/false/1/0
-    FIELD_CHOICE,  // int           one of choices, its index
+    FIELD_CHOICE,  // int           one of choices, its index  (case, - and _ are ignored)
     FIELD_COUNT,   // int64_t       "21.4M"                    not negative
     FIELD_NUMBER,  // double        "3.5"                      finite
     FIELD_SHARE,   // double        "0.2", "20%"               0 to 1

@@ -166,20 +166,39 @@ int name_find(const struct name_list *list, struct text query)
     return best;
 }
 
+// Words cut where letters and digits meet: "rtx6000" is of those of "rtx-pro-6000-ws".
+static void cut(struct words *words)
+{
+    struct words whole = *words;
+    words->count = 0;
+    for (size_t i = 0, at = 0; i < whole.count; at += whole.word[i++].size)
+        for (size_t k = 0; k < whole.word[i].size; k++) {
+            const char *c = words->text + at + k;
+            if (!k || (is_number((struct text){ c, 1 }) != is_number((struct text){ c - 1, 1 }) &&
+                       words->count < MOST_WORDS))
+                words->word[words->count++] = (struct text){ c, 0 };
+            words->word[words->count - 1].size++;
+        }
+}
+
 enum err name_unknown(const struct name_list *list, struct text query, const char *kind,
                       const char *table)
 {
-    struct words wanted, entry;
+    struct words wanted, parts, entry;
     struct out begun = { .arena = list->arena };
     const char **names = ARENA_NEW(list->arena, const char *, list->count + 1);
     int found = 0, last_row = -1;
     split(&wanted, query);
+    drop_noise(&wanted, list->noise);
+    split(&parts, (struct text){ wanted.text, wanted.size });
+    cut(&parts);
     for (size_t i = 0; i < list->count; i++) {
         names[i] = list->entries[i].text;
         split(&entry, text_of(names[i]));
         bool longer = wanted.size >= 2 && entry.size > wanted.size,
              starts = longer && !memcmp(entry.text, wanted.text, wanted.size),
-             has_all = longer && wanted.count > 1 && holds(&entry, &wanted, NULL);
+             has_all = longer && ((wanted.count > 1 && holds(&entry, &wanted, NULL)) ||
+                                  (parts.count > 1 && holds(&entry, &parts, NULL)));
         if (list->entries[i].row == last_row || (!starts && !has_all))
             continue;
         last_row = list->entries[i].row;

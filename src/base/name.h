@@ -36,7 +36,8 @@ void name_add(struct name_list *list, const char *name, const char *aliases, int
 int name_find(const struct name_list *list, struct text query);                        // -1: none
 int name_find_exact(const struct name_list *list, struct text query); // the first pass only
 
-// The error for an unknown name. Suggests names with this prefix or all of its words, else the
-// nearest one, else the command that lists them. kind is "GPU", table is "gpus".
+// The error for an unknown name. Suggests names with this prefix or all of its words,
+// which may be written together, else the nearest one, else the command that lists them. kind is
+// "GPU", table is "gpus".
 enum err name_unknown(const struct name_list *list, struct text query, const char *kind,
                       const char *table);

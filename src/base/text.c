@@ -271,6 +271,13 @@ static size_t plain(char *out, struct text word)
     return size;
 }
 
+bool text_alike(struct text a, struct text b)
+{
+    char plain_a[LONGEST_WORD], plain_b[LONGEST_WORD];
+    size_t size = plain(plain_a, a);
+    return size && size == plain(plain_b, b) && !memcmp(plain_a, plain_b, size);
+}
+
 // Splits "80 GiB" into 80 and "GiB". Only plain decimal spellings: strtod alone would also take
 // "nan", "inf" and hexadecimal.
 static enum err split_number(double *value, struct text *unit, struct text text)
@@ -385,10 +392,30 @@ enum err text_read_price(double *usd, bool *per_gpu, struct text text)
     return OK;
 }
 
+// Writes "10,000,000" without its commas, as text_commas() sets them; 0: it is not so spelled. A
+// comma elsewhere may mean a point.
+static size_t without_commas(char *out, size_t room, struct text text)
+{
+    size_t size = 0, group = 0, commas = 0;
+    for (size_t i = 0; i < text.size && size < room; i++) {
+        bool comma = text.at[i] == ',';
+        if (comma ? (commas ? group != 3 : !group || group > 3)
+                  : !isdigit((unsigned char)text.at[i]))
+            return 0;
+        if (!comma)
+            out[size++] = text.at[i];
+        commas += comma;
+        group = comma ? 0 : group + 1;
+    }
+    return commas && group == 3 && size + commas == text.size ? size : 0;
+}
+
 enum err text_read_count(int64_t *out, struct text text)
 {
     double value;
-    TRY(text_read_number(&value, text));
+    char digits[32];
+    size_t size = without_commas(digits, sizeof digits, text_trim(text));
+    TRY(text_read_number(&value, size ? (struct text){ digits, size } : text));
     if (fabs(value) > 9e18)
         return fail(ERR_INPUT, "\"%.*s\" is too large, the limit is 9e18", TEXT_BRIEF(text));
     // 21.4M is whole although 21.4 × 1e6 need not be, in the last bits.
@@ -503,25 +530,34 @@ enum err text_read_rate(double *out, struct text text)
 
 // --- nearest word ------------------------------------------------------------
 
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+// Letters to change, add, leave out or swap with their neighbour.
 static int edits(const char *a, size_t a_size, const char *b, size_t b_size)
 {
-    int row[LONGEST_WORD + 1];
+    int rows[3][LONGEST_WORD + 1]; // of this letter of a, the one before and the one before that
     for (size_t j = 0; j <= b_size; j++)
-        row[j] = (int)j;
+        rows[0][j] = (int)j;
     for (size_t i = 1; i <= a_size; i++) {
-        int corner = row[0];
+        int *row = rows[i % 3], *last = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
         row[0] = (int)i;
         for (size_t j = 1; j <= b_size; j++) {
-            int best = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
+            row[j] =
+                smaller(last[j - 1] + (a[i - 1] != b[j - 1]), smaller(last[j] + 1, row[j - 1] + 1));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = smaller(row[j], older[j - 2] + 1);
         }
     }
-    return row[b_size];
+    return rows[a_size % 3][b_size];
+}
+
+// What is further away is no suggestion: of two letters, another is another name.
+static int most_edits(size_t size)
+{
+    return size < 3 ? 0 : size < 6 ? 1 : (int)(size / 3);
 }
 
 const char *text_nearest(struct text word, const char *const *candidates, size_t count)
@@ -529,7 +565,7 @@ const char *text_nearest(struct text word, const char *const *candidates, size_t
     char a[LONGEST_WORD], b[LONGEST_WORD];
     size_t a_size = plain(a, word);
     const char *best = NULL;
-    int fewest = (int)(1 + a_size / 3) + 1; // what is further away is no suggestion
+    int fewest = most_edits(a_size) + 1;
     for (size_t i = 0; i < count; i++) {
         size_t b_size = plain(b, text_of(candidates[i]));
         int n = abs((int)a_size - (int)b_size); // at least so many

@@ -122,7 +122,7 @@ const char *text_share(struct arena *arena, double share);     // "3.1 %"
 
 // Each fails with ERR_INPUT and a sentence without a place; the caller prefixes it.
 enum err text_read_number(double *out, struct text text); // "21.4M", "1e6", "8B", "3k"; finite only
-enum err text_read_count(int64_t *out, struct text text); // the same, whole, up to 9e18
+enum err text_read_count(int64_t *out, struct text text); // the same, whole; "10,000,000"
 enum err text_read_bytes(double *out, struct text text);  // "80 GiB", "80GB", "512"
 enum err text_read_seconds(double *out, struct text text); // "24h", "3 d", "90 min", "1.5h", "30"
 enum err text_read_share(double *out, struct text text);   // "0.2", "20%"
@@ -131,6 +131,10 @@ enum err text_read_usd(double *out, struct text text);     // "2.49", "$2.49", "
 
 // "2.49" and "2.49/gpu-h" are dollars per GPU hour, "20/h" per hour of a machine.
 enum err text_read_price(double *usd, bool *per_gpu, struct text text);
+
+// Whether two words have the same letters and digits, in upper or lower case: "adamw_8bit" is
+// "AdamW-8bit".
+bool text_alike(struct text a, struct text b);
 
 // The candidate nearest to a mistyped word, or NULL when none is near.
 const char *text_nearest(struct text word, const char *const *candidates, size_t count);

@@ -3,6 +3,8 @@
 
 #include "cli/command.h"
 
+#include "core/trainers/trainer_option.h"
+
 #include <string.h>
 
 const struct field common_fields[] = {
@@ -37,8 +39,50 @@ static const struct field *find(const struct options *groups, struct common *com
     return field_find(common_fields, name);
 }
 
-static enum err unknown(const struct options *groups, struct text name)
+static bool has_option(const struct options *groups, struct text name)
 {
+    void *object;
+    const char *refused;
+    struct common common;
+    const struct field *field = find(groups, &common, name, &object, &refused);
+    return field && !field->hidden && !refused;
+}
+
+// A command that has this option, plan before others; NULL: none. The groups are filled anew.
+static const char *command_with(struct arena *arena, struct text name)
+{
+    if (has_option(command_find("plan")->options(arena), name))
+        return "plan";
+    for (const struct command *const *c = commands; *c; c++)
+        if (has_option((*c)->options(arena), name))
+            return (*c)->name;
+    return NULL;
+}
+
+// Names the option that another trainer or another command calls so; OK: there is none.
+static enum err known_elsewhere(struct arena *arena, const struct options *groups, struct text name)
+{
+    const struct trainer_option *known = NULL, *next = NULL;
+    while ((next = trainer_option_find(name, next)) != NULL) {
+        known = next;
+        if (has_option(groups, text_of(known->ours)))
+            return fail(ERR_USAGE, "there is no option --%.*s; did you mean %s?", TEXT_ARGS(name),
+                        trainer_option_words(known, arena));
+    }
+    if (known && known->otherwise)
+        return fail(ERR_USAGE, "there is no option --%.*s; %s", TEXT_ARGS(name), known->otherwise);
+    const char *other = command_with(arena, known ? text_of(known->ours) : name);
+    if (other && known)
+        return fail(ERR_USAGE, "there is no option --%.*s; it is %s of gpuhours %s",
+                    TEXT_ARGS(name), trainer_option_words(known, arena), other);
+    return other ? fail(ERR_USAGE, "there is no option --%.*s here; gpuhours %s has it",
+                        TEXT_ARGS(name), other)
+                 : OK;
+}
+
+static enum err unknown(struct arena *arena, const struct options *groups, struct text name)
+{
+    TRY(known_elsewhere(arena, groups, name));
     const char *names[256];
     size_t count = 0;
     for (const struct field *f = common_fields; f->name; f++)
@@ -77,7 +121,7 @@ static enum err read_option(struct command_line *line, const struct options *gro
     const char *refused;
     const struct field *field = find(groups, &line->common, name, &object, &refused);
     if (!field)
-        return unknown(groups, name);
+        return unknown(line->arena, groups, name);
     if (refused)
         return fail(ERR_USAGE, "--%.*s: %s", TEXT_ARGS(name), refused);
     if (!equals) {
@@ -95,7 +139,9 @@ static enum err read_option(struct command_line *line, const struct options *gro
         return OK;
     // The sentence begins with the field's name; the option is spelled as the user did.
     const char *sentence = text_format(line->arena, "%s", error_text() + strlen(field->name));
-    return fail(ERR_USAGE, "--%.*s%s", TEXT_ARGS(name), sentence);
+    const char *meant = trainer_option_value(text_of(field->name), value);
+    return fail(ERR_USAGE, "--%.*s%s%s%s%s", TEXT_ARGS(name), sentence,
+                meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
 }
 
 enum err command_read(struct command_line *line, const struct options *groups)

@@ -206,4 +206,28 @@ TEST(field_kinds_all_have_their_words)
             CHECK(strcmp(field_kinds[kind].name, field_kinds[other].name) != 0);
     }
     CHECK(!strcmp(field_kinds[FIELD_PRICE].name, "price"));
+TEST(field_choices_are_read_however_trainers_spell_them)
+{
+    static const char *const kinds[] = { "fp32", "fp16", "bf16", NULL };
+    static const char *const optimizers[] = { "adamw", "adamw-8bit", "adamw-paged-8bit", NULL };
+    static const struct {
+        const char *const *choices;
+        const char *value;
+        int index;
+    } cases[] = { { kinds, "BF16", 2 },
+                  { kinds, "bfloat16", 2 },
+                  { kinds, "float16", 1 },
+                  { optimizers, "adamw_8bit", 1 },
+                  { optimizers, "AdamW_Torch_Fused", 0 },
+                  { optimizers, "paged_adamw_8bit", 2 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int read = -1;
+        struct field field = { "x", FIELD_CHOICE, 0, .choices = cases[i].choices };
+        CHECK(!field_set(&field, &read, &test_arena, text_of(cases[i].value)));
+        CHECK(read == cases[i].index);
+    }
+    int read = -1;
+    struct field field = { "x", FIELD_CHOICE, 0, .choices = optimizers };
+    CHECK(field_set(&field, &read, &test_arena, TEXT("bfloat16")) && read == -1);
+    CHECK(field_set(&field, &read, &test_arena, TEXT("adamw-16bit")) && read == -1);
 }

@@ -15,3 +15,21 @@ TEST(text_nearest_corrects_a_typo_but_does_not_guess)
     CHECK(!text_nearest(TEXT("xyz"), names, 4));
     CHECK(!text_nearest(TEXT(""), names, 4));
 }
+
+TEST(text_nearest_of_a_short_word_is_no_other_word)
+{
+    static const char *const names[] = { "t4", "seed", "model", "batching", "lora" };
+    CHECK(!text_nearest(TEXT("m4"), names, 5)); // one letter of two is the name itself
+    CHECK(!text_nearest(TEXT("seq-len"), names, 5));
+    CHECK(!text_nearest(TEXT("nodes"), names, 5));
+    CHECK(!strcmp(text_nearest(TEXT("mdoel"), names, 5), "model")); // swapped letters are one slip
+    CHECK(!strcmp(text_nearest(TEXT("lara"), names, 5), "lora"));
+}
+
+TEST(text_alike_compares_letters_and_digits_alone)
+{
+    CHECK(text_alike(TEXT("adamw_8bit"), TEXT("AdamW-8bit")));
+    CHECK(text_alike(TEXT(" RunPod "), TEXT("runpod")));
+    CHECK(!text_alike(TEXT("runpod"), TEXT("runpod-community")));
+    CHECK(!text_alike(TEXT(""), TEXT("")) && !text_alike(TEXT("-"), TEXT("_")));
+}

@@ -137,9 +137,9 @@ TEST(text_reads_times_as_people_and_the_program_write_them)
 
 TEST(text_refuses_what_is_no_number)
 {
-    static const char *const bad[] = { "",    "nan",  "inf",   "0x10", "--5",    "1e999", "1.2.3",
-                                       "M",   "5 5",  "1e",    "+-1",  "1e308B", "8 Q",   "..",
-                                       "1e+", "five", "1,000", "\x01", "-",      ".",     "e5" };
+    static const char *const bad[] = { "",    "nan",  "inf",  "0x10", "--5",    "1e999", "1.2.3",
+                                       "M",   "5 5",  "1e",   "+-1",  "1e308B", "8 Q",   "..",
+                                       "1e+", "five", "1,00", "\x01", "-",      ".",     "e5" };
     double d;
     int64_t n;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -182,4 +182,17 @@ TEST(text_ends_with_itself_and_its_tail)
     CHECK(text_ends(TEXT("a.weight"), ".weight") && text_ends(TEXT("abc"), "abc"));
     CHECK(text_ends(TEXT("abc"), "") && text_ends(TEXT(""), ""));
     CHECK(!text_ends(TEXT("abc"), "ab") && !text_ends(TEXT("bc"), "abc"));
+}
+
+TEST(text_reads_a_count_with_commas_between_thousands_alone)
+{
+    int64_t n = 0;
+    CHECK(!text_read_count(&n, TEXT("10,000,000")) && n == 10000000);
+    CHECK(!text_read_count(&n, TEXT(" 1,024 ")) && n == 1024);
+    static const char *const bad[] = { "1,5",    "1,5M",     "10,00",  ",000",   "1000,000",
+                                       "1,,000", "1,000,00", "1,000,", "1,000.5" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(text_read_count(&n, text_of(bad[i])) == ERR_INPUT);
+    double x;
+    CHECK(text_read_number(&x, TEXT("1,500")) == ERR_INPUT); // it could be 1.5
 }

@@ -3,6 +3,7 @@
 
 #include "cli/help.h"
 #include "cli/reference.h"
+#include "core/trainers/trainer_option.h"
 #include "test/test.h"
 
 #include <stdio.h>
@@ -176,6 +177,63 @@ TEST(an_unknown_command_or_option_names_the_nearest_one)
     struct command_line line = { .arena = &test_arena, .count = 2, .words = words };
     CHECK(command_read(&line, command_find("plan")->options(&test_arena)) == ERR_USAGE);
     CHECK(strstr(error_text(), "did you mean --model?") != NULL);
+}
+
+static const char *refusal(const char *command, const char *option, const char *value)
+{
+    char *words[] = { (char *)option, (char *)value };
+    struct command_line line = { .arena = &test_arena, .count = 2, .words = words };
+    CHECK(command_read(&line, command_find(command)->options(&test_arena)) == ERR_USAGE);
+    return text_format(&test_arena, "%s", error_text());
+}
+
+TEST(an_option_of_another_trainer_names_ours)
+{
+    static const char *const cases[][2] = {
+        { "--max-seq-length", "did you mean --context?" },
+        { "--max_seq_length", "did you mean --context?" },
+        { "--seq-len", "did you mean --context?" },
+        { "--cutoff_len", "did you mean --context?" },
+        { "--batch-size", "did you mean --micro-batch (rows per GPU) or --global-batch" },
+        { "--per-device-train-batch-size", "did you mean --micro-batch?" },
+        { "--gradient-accumulation-steps", "did you mean --global-batch" },
+        { "--lora-r", "did you mean --rank?" },
+        { "--lora-rank", "did you mean --rank?" },
+        { "--lora-alpha", "did you mean --alpha?" },
+        { "--load-in-4bit", "did you mean --method qlora?" },
+        { "--num-train-epochs", "did you mean --epochs?" },
+        { "--lr", "it changes no GPU hours" },
+        { "--dataset", "give the data's files without an option" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK(strstr(refusal("plan", cases[i][0], "1"), cases[i][1]));
+    CHECK(strstr(refusal("train", "--lr", "1"), "did you mean --rate?"));
+    CHECK(strstr(refusal("train", "--batch-size", "1"), "did you mean --micro-batch?"));
+    CHECK(strstr(refusal("train", "--gradient-accumulation-steps", "1"), "--accumulation?"));
+    CHECK(strstr(refusal("plan", "--method", "dora"), "did you mean --method lora --dora?"));
+    CHECK(strstr(refusal("plan", "--method", "QDoRA"), "did you mean --method qlora --dora?"));
+}
+
+TEST(an_option_of_another_command_names_that)
+{
+    CHECK(strstr(refusal("launch", "--nodes", "2"), "gpuhours plan has it"));
+    CHECK(strstr(refusal("launch", "--max-seq-length", "2"), "it is --context of gpuhours plan"));
+}
+
+// A hint must not name what is refused too.
+TEST(options_of_other_trainers_are_each_one_of_ours)
+{
+    const struct trainer_option *o = NULL;
+    int count = 0;
+    while ((o = trainer_option_next(o)) != NULL) {
+        bool known = false;
+        for (const struct command *const *c = commands; !known && *c; c++)
+            for (const struct options *g = (*c)->options(&test_arena); !known && g->fields; g++)
+                known = !g->refused && field_find(g->fields, text_of(o->ours));
+        CHECK(known);
+        count++;
+    }
+    CHECK(count > 50);
 }
 
 TEST(memory_refuses_options_that_do_not_change_it)

@@ -91,7 +91,7 @@ bool hosting_lists(const char *list, const char *word)
     if (!rest.size)
         return true;
     while (text_next(&rest, ',', &piece))
-        if (text_is(text_trim(piece), word))
+        if (text_alike(piece, text_of(word)))
             return true;
     return false;
 }
@@ -185,9 +185,9 @@ static enum err check_kinds(const struct hosting_maker *m)
 {
     struct text rest = text_of(m->request->kind ? m->request->kind : ""), piece;
     while (rest.size && text_next(&rest, ',', &piece)) {
-        bool known = text_is(text_trim(piece), "reserved");
+        bool known = text_alike(piece, TEXT("reserved"));
         for (int i = 0; i < OFFERS_KINDS; i++)
-            known = known || text_is(text_trim(piece), offers_kind_names[i]);
+            known = known || text_alike(piece, text_of(offers_kind_names[i]));
         if (!known)
             return fail(ERR_USAGE,
                         "--kind is \"%.*s\", must be on-demand, spot, flex-start, own, reserved, "
@@ -195,6 +195,19 @@ static enum err check_kinds(const struct hosting_maker *m)
                         TEXT_ARGS(piece));
     }
     return OK;
+}
+
+// Whether offers have this provider, as hosting_lists() compares it.
+static bool has_provider(const struct hosting_maker *m, const struct offers *offers,
+                         struct text name)
+{
+    for (size_t i = 0; i < offers->count; i++)
+        if (text_alike(name, text_of(offers->rows[i].offer.provider)))
+            return true;
+    for (size_t i = 0; i < m->input->managed_count; i++)
+        if (text_alike(name, text_of(m->input->managed[i].provider)))
+            return true;
+    return text_alike(name, TEXT("own")) || text_alike(name, TEXT("managed"));
 }
 
 static enum err check_provider(const struct hosting_maker *m, const struct offers *offers,
@@ -290,7 +303,8 @@ enum err hosting_check_words(const struct hosting_maker *m, const struct offers 
     TRY(check_kinds(m));
     struct text rest = text_of(r->provider ? r->provider : ""), piece;
     while (rest.size && text_next(&rest, ',', &piece))
-        TRY(check_provider(m, offers, text_trim(piece), "provider"));
+        if (!has_provider(m, offers, piece))
+            TRY(check_provider(m, offers, text_trim(piece), "provider"));
     rest = text_of(r->data_at ? r->data_at : "");
     if (rest.size && text_next(&rest, ':', &piece)) {
         TRY(check_provider(m, offers, piece, "data-at"));

@@ -28,6 +28,7 @@ static const struct {
     { "A100", 0, 0, "a100-sxm-40gb" },
     { "H100", 90, 100, "h100-nvl" },
     { "RTX6000", 60, 1000, "rtx-pro-6000-se" }, // the Quadro of that name has 24 GB
+    { "RTX6000", 0, 0, "quadro-rtx-6000" },
     { "RTX PRO 6000 96GB", 0, 0, "rtx-pro-6000-se" },
     { "RTXPro6000", 0, 0, "rtx-pro-6000-se" },
     { "RTXPRO6000", 0, 0, "rtx-pro-6000-se" }, // clouds have the server edition

@@ -335,7 +335,7 @@ static const char *const model_noise[] = { "instruct", "chat",    "it",   "base"
                                            "nf4",      "gptq",    "awq",  "gguf", "int4", "int8",
                                            "fp8",      "bf16",    "fp16", NULL };
 static const char *const gpu_noise[] = { "nvidia",   "amd", "intel", "geforce", "tesla",
-                                         "instinct", "gpu", "card",  "quadro",  NULL };
+                                         "instinct", "gpu", "card",  NULL };
 static const char *const gpu_strict[] = { "laptop", "mobile", "max", "ti", "super", "d", NULL };
 
 static void list_names(struct catalog *c)
@@ -400,7 +400,54 @@ static bool is_other_memory(const struct catalog *catalog, int row, double numbe
     return times < 0.85 || times > 1.15;
 }
 
-// Refuses what a loosely spelled name says beside a card: other memory, a part of it, several.
+// "8 x H100", "8xh100", "H100 x8" and "h100:8": the length of what comes before the card's name or
+// after it, and how many there are; 0: nothing of the kind.
+static size_t count_before(const char *name, int64_t *gpus)
+{
+    size_t digits = strspn(name, "0123456789"), at = digits + strspn(name + digits, " ");
+    size_t sign = strspn(name + at, "xX*"), cross = strncmp(name + at, "×", strlen("×")) ? 0 : 2;
+    bool is_count = digits && digits < 6 && (sign == 1 || cross);
+    bool reads = is_count && !text_read_count(gpus, (struct text){ name, digits });
+    return reads ? at + sign + cross : 0;
+}
+
+static size_t count_after(const char *name, int64_t *gpus)
+{
+    size_t size = strlen(name), at = size;
+    while (at && isdigit((unsigned char)name[at - 1]))
+        at--;
+    bool reads =
+        at < size && size - at < 6 && !text_read_count(gpus, (struct text){ name + at, size - at });
+    while (at && name[at - 1] == ' ')
+        at--;
+    bool cross = at > 2 && !strncmp(name + at - 2, "×", strlen("×"));
+    bool sign = at > 1 && at < size && strchr("xX*:", name[at - 1]);
+    return reads && (cross || sign) ? size - at + (cross ? 2 : 1) : 0;
+}
+
+// Refuses a number of cards, which --gpus says.
+static enum err check_several(const struct catalog *catalog, const char *name)
+{
+    int64_t before = 0, after = 0;
+    size_t front = count_before(name, &before), back = count_after(name, &after);
+    struct text card = { name + front, strlen(name) - front - (front ? 0 : back) };
+    card = text_trim(card);
+    int row = front || back ? name_find(&catalog->gpu_names, card) : -1;
+    return row < 0 ? OK
+                   : fail(ERR_USAGE, "\"%s\" is a card and how many; give --gpu %.*s --gpus %lld",
+                          name, TEXT_ARGS(card), (long long)(front ? before : after));
+}
+
+// Apple's chips are what people have at hand; a near name would be a card that they do not.
+static bool is_apple(const char *name)
+{
+    bool chip = tolower((unsigned char)*name) == 'm' && isdigit((unsigned char)name[1]) &&
+                !isalnum((unsigned char)name[2]);
+    return chip || !strncasecmp(name, "mac", 3) || !strncasecmp(name, "apple", 5) ||
+           !strcasecmp(name, "mps");
+}
+
+// Refuses what a loosely spelled name says beside a card: other memory, a part of it, others.
 static enum err check_beside(const struct catalog *catalog, int row, const char *name)
 {
     const struct gpu *gpu = &catalog->gpus[row];
@@ -422,9 +469,6 @@ static enum err check_beside(const struct catalog *catalog, int row, const char 
                         "\"%s\": %s has %.0f GiB; for a card with other memory, add a row to "
                         "gpus.csv (--catalog DIR)",
                         name, gpu->name, gpu->memory_bytes / 1073741824);
-        if ((*end == 'x' || *end == 'X') && !isalnum((unsigned char)end[1]))
-            return fail(ERR_USAGE, "\"%s\": give the card alone; --gpus %.0f is how many", name,
-                        number);
     }
     if (strpbrk(name, ",;+"))
         return fail(ERR_USAGE, "\"%s\" names more than one GPU; give one of them", name);
@@ -434,6 +478,13 @@ static enum err check_beside(const struct catalog *catalog, int row, const char 
 enum err catalog_gpu(const struct gpu **out, const struct catalog *catalog, const char *name)
 {
     int row = name_find(&catalog->gpu_names, text_of(name));
+    if (name_find_exact(&catalog->gpu_names, text_of(name)) < 0)
+        TRY(check_several(catalog, name));
+    if (row < 0 && is_apple(name))
+        return fail(ERR_USAGE,
+                    "there is no GPU \"%s\": Apple's chips are not in the catalog; gpuhours show "
+                    "gpus lists what is, and --catalog DIR adds a row",
+                    name);
     if (row < 0)
         return name_unknown(&catalog->gpu_names, text_of(name), "GPU", "gpus");
     if (name_find_exact(&catalog->gpu_names, text_of(name)) < 0)

@@ -115,6 +115,31 @@ TEST(catalog_names_the_nearest_where_a_name_is_unknown)
                                       "llama-3.1-70b, llama-3.1-405b?"));
 }
 
+TEST(catalog_refuses_a_name_of_several_cards_with_all_of_them)
+{
+    CHECK(!strcmp(gpu("rtx6000"), "there is no GPU \"rtx6000\"; did you mean quadro-rtx-6000, "
+                                  "rtx-6000-ada, rtx-pro-6000-ws, rtx-pro-6000-se?"));
+    CHECK(strstr(gpu("NVIDIA RTX 6000"), "did you mean quadro-rtx-6000, rtx-6000-ada"));
+    CHECK(!strcmp(gpu("Quadro RTX 6000"), "quadro-rtx-6000"));
+    CHECK(!strcmp(gpu("rtx-8000"), "quadro-rtx-8000"));
+}
+
+TEST(catalog_refuses_a_number_of_cards_with_the_option_that_says_it)
+{
+    static const char *const names[] = { "8 x H100", "8xH100", "8 × H100", "8*H100",
+                                         "H100 x8",  "H100x8", "H100:8",   "H100 × 8" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(strstr(gpu(names[i]), "give --gpu H100 --gpus 8"));
+}
+
+TEST(catalog_takes_no_chip_of_apples_for_a_near_card)
+{
+    static const char *const names[] = { "m4", "M3 Max", "mac", "MacBook", "Apple M2", "mps" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(strstr(gpu(names[i]), "Apple's chips are not in the catalog"));
+    CHECK(!strcmp(gpu("MI300X"), "mi300x"));
+}
+
 TEST(catalog_cuts_layers_where_a_models_name_says_so)
 {
     struct catalog c = catalog();
