@@ -139,7 +139,7 @@ static struct overhead_draw draw_shared(const struct unknowns *u, const struct c
         .failures_per_gpu_hour = assumption_at(&u->failures, chance->failure_rate),
         .failed_runs =
             overhead_count(assumption_at(&u->failed_runs, chance->failed_rate), chance->failed),
-        .retries = overhead_count(u->input->overheads.retries.value.mid, chance->retry),
+        .retries = overhead_further_runs(u->input->overheads.retries.value.mid, chance->retry),
         .failure_chance = chance->failure,
         .lost_share = chance->lost,
     };
@@ -330,7 +330,9 @@ static void sum_repeats(struct forecast *out, double *gpu_hours)
         out->repeats_share += (gpu_hours[i] > 0) / (double)FORECAST_SAMPLES;
         out->repeats_gpu_hours += gpu_hours[i] / FORECAST_SAMPLES;
     }
-    out->repeats_gpu_hours_high = stats_quick_range(gpu_hours, FORECAST_SAMPLES).high;
+    struct range range = stats_quick_range(gpu_hours, FORECAST_SAMPLES);
+    out->repeats_gpu_hours_mid = range.mid;
+    out->repeats_gpu_hours_high = range.high;
 }
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input,

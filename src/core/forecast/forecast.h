@@ -77,8 +77,9 @@ struct forecast {
     double gpu_hours_percentiles[FORECAST_PERCENTILES];         // 5, 10, … 95
     struct forecast_driver drivers[FORECAST_DRIVERS];           // the widest first
     struct overhead_times middle;                               // with every unknown at its middle
-    // What failed and repeated runs add: how often they add anything, GPU hours on average and P90.
-    double repeats_share, repeats_gpu_hours, repeats_gpu_hours_high;
+    // What failed and repeated runs add: how often they add anything, GPU hours on average, at
+    // the median and P90.
+    double repeats_share, repeats_gpu_hours, repeats_gpu_hours_mid, repeats_gpu_hours_high;
 };
 
 void forecast_make(struct forecast *out, struct arena *arena, const struct forecast_input *input,

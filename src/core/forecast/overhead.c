@@ -272,8 +272,14 @@ double overhead_count(double mean, double chance)
     return count;
 }
 
-// The same; most outcomes have no event, since e^-mean is above 1 - mean, which is at least 1 where
-// none is expected.
+double overhead_further_runs(double retries, double chance)
+{
+    double whole = floor(retries);
+    return whole + overhead_count(retries - whole, chance);
+}
+
+// The same as overhead_count(); most outcomes have no event, since e^-mean is above 1 - mean, which
+// is at least 1 where none is expected.
 static inline double count_events(double mean, double chance)
 {
     if (isnan(chance))

@@ -32,7 +32,7 @@ struct overheads {
     struct assumption evals_per_epoch;
     struct assumption failures_per_gpu_hour; // job-ending ones
     struct assumption save_interval_seconds; // NAN: Young–Daly, at most an epoch
-    struct assumption retries;               // expected number of further whole runs
+    struct assumption retries;               // further whole runs; of a fraction, so many expected
     struct assumption failed_runs;           // expected number of attempts that fail by an error
     struct assumption data_bytes_per_token;  // read while training
     enum overhead_cache file_cache;
@@ -135,3 +135,6 @@ double overhead_save_interval(double save_seconds, double mean_seconds_between_f
 
 // The quantile at that chance of a Poisson distribution with that mean; the mean itself for NAN.
 double overhead_count(double mean, double chance);
+
+// Further whole runs: 5 are five. The fraction of 0.5 or 2.5 is what is expected beyond, and drawn.
+double overhead_further_runs(double retries, double chance);

@@ -97,7 +97,7 @@ void hosting_sample(struct hosting_job *job)
     // How many attempts fail is the same on every machine: it is counted once.
     for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
         s->failed_runs[i] = overhead_count(s->failed_runs[i], s->failed[i]);
-        s->retries[i] = overhead_count(o->retries.value.mid, s->retries[i]);
+        s->retries[i] = overhead_further_runs(o->retries.value.mid, s->retries[i]);
     }
 }
 

@@ -84,8 +84,12 @@ const char *plan_repeats_words(const struct plan *plan, struct arena *arena)
                                                  "%.0f %% of runs fail at least once and resume "
                                                  "from their last checkpoint",
                                                  100 * f->repeats_share);
-    return text_format(arena, "%s%s: %s GPU hours on average, %s at P90, included above%s", further,
-                       failed, text_hours(arena, f->repeats_gpu_hours),
+    // Of what most runs have, the median adds up with that of the first run; of what is rare, it is
+    // 0.
+    bool usual = o->retries.value.mid >= 1;
+    return text_format(arena, "%s%s: %s GPU hours %s, %s at P90, included above%s", further, failed,
+                       text_hours(arena, usual ? f->repeats_gpu_hours_mid : f->repeats_gpu_hours),
+                       usual ? "at the median" : "on average",
                        text_hours(arena, f->repeats_gpu_hours_high),
                        o->failed_runs.origin != ASSUMPTION_CATALOG ? ""
                        : repeats ? "; --failed-runs 0 leaves the failed attempts out"
@@ -145,7 +149,8 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
                                from, plan->sweep.runs ? "" : budget_words(plan, out))
                  : "unknown: the catalog has no offer of this GPU; --price sets one");
     if (plan_repeats_words(plan, arena))
-        put_line(out, "failed runs", plan_repeats_words(plan, arena));
+        put_line(out, plan->overheads.retries.value.mid > 0 ? "further runs" : "failed runs",
+                 plan_repeats_words(plan, arena));
     put_sweep(plan, arena, out);
 }
 
