@@ -124,8 +124,11 @@ static enum err list_layouts(struct layouts *out, int64_t gpus, const struct sea
         out->items[0] = *space->layout;
         return OK;
     }
-    if (space->parallel)
-        return layout_read(&out->items[0], text_of(space->parallel), gpus);
+    if (space->parallel) {
+        TRY(layout_read(&out->items[0], text_of(space->parallel), gpus));
+        out->items[0] = estimate_unsharded(&out->items[0], space->stack);
+        return OK;
+    }
     out->count = 0;
     int most = (int)space->stack->most_zero;
     bool full = space->recipe.method == RECIPE_FULL;
@@ -275,6 +278,7 @@ static struct search_result result_of(const struct walk *walk, const struct card
                                       const struct workload *workload, const struct memory *memory)
 {
     return (struct search_result){
+        .stack = request->stack,
         .gpu = card->gpu,
         .node = card->node,
         .gpus = layout_gpus(request->layout) + walk->sampler_gpus,

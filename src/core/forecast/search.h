@@ -49,6 +49,7 @@ struct search_space {
 };
 
 struct search_result {
+    const struct stack *stack;
     const struct gpu *gpu;
     struct node node; // gpus 0: not in the catalog
     int64_t gpus;

@@ -22,8 +22,8 @@ static double samplers_of(const struct search_result *result)
 
 bool plan_is_same(const struct search_result *a, const struct search_result *b)
 {
-    return a->gpu == b->gpu && a->gpus == b->gpus && a->recipe.method == b->recipe.method &&
-           a->recipe.precision == b->recipe.precision &&
+    return a->stack == b->stack && a->gpu == b->gpu && a->gpus == b->gpus &&
+           a->recipe.method == b->recipe.method && a->recipe.precision == b->recipe.precision &&
            a->workload.batching == b->workload.batching &&
            a->workload.micro_batch == b->workload.micro_batch &&
            a->workload.global_batch == b->workload.global_batch &&
@@ -52,6 +52,8 @@ const char *plan_changes(const struct plan *plan, const struct search_result *re
                       : "sampling in turns");
     if (result->recipe.method != own->recipe.method)
         add(&out, recipe_methods[result->recipe.method]);
+    if (result->stack != own->stack)
+        add(&out, text_format(arena, "stack %s", result->stack->name));
     if (result->recipe.precision != own->recipe.precision)
         add(&out, recipe_precisions[result->recipe.precision]);
     if (b->batching != a->batching)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Alternatives to a plan and its scaling over GPU counts.
 //
-// A row is like for like: the same data, epochs, context and rows per optimizer step. A global
-// batch that was given is kept exactly; one that was chosen may move by as much as the GPUs force
-// it to. Within that a row takes the best settings for its GPUs, and plan_change.c lists what they
-// are.
+// A row is like for like: the same data, epochs, context and rows per optimizer step; another
+// method on the stack that it would be planned on. A global batch that was given is kept exactly;
+// one that was chosen may move by as much as the GPUs force it to. Within that a row takes the best
+// settings for its GPUs, and plan_change.c lists what they are.
 
 #include "core/plan/plan_internal.h"
 
@@ -148,19 +148,33 @@ static struct search_space space_of_gpus(const struct plan *plan, const struct s
     return space;
 }
 
+// The stack that --method on the command line would give takes the place of the plan's, unless that
+// was asked for. The default stacks are of one trainer, so that batches stay as they are.
+static enum err take_default_stack(struct search_space *space, const struct plan *plan, int method)
+{
+    const struct plan_data *data = plan->data;
+    if (plan->request->stack || plan->request->own_stack)
+        return OK;
+    TRY(stack_find(&space->stack, data->stacks, data->stack_count, stack_default(method)));
+    space->efficiency = calibration_of(&data->calibration, space->stack);
+    return OK;
+}
+
 static enum err suggest_methods(struct plan *plan, struct arena *arena,
                                 const struct search_space *asked, struct search_space space)
 {
     for (int method = RECIPE_FULL; method <= RECIPE_QLORA; method++) {
         struct plan_request request = *plan->request;
+        struct search_space other = space;
         request.recipe.method = method;
         request.recipe.checkpointing = RECIPE_AUTO;
-        space.recipe = plan_recipe(&request, space.gpu);
-        if (method == asked->recipe.method || recipe_check(&space.recipe, space.model) ||
-            objective_check(&plan->objective, &space.recipe))
+        other.recipe = plan_recipe(&request, space.gpu);
+        if (method == asked->recipe.method || recipe_check(&other.recipe, space.model) ||
+            objective_check(&plan->objective, &other.recipe))
             continue;
-        space.passes = plan_passes(plan, &space.recipe);
-        TRY(suggest_best(plan, arena, recipe_methods[method], asked, &space));
+        TRY(take_default_stack(&other, plan, method));
+        other.passes = plan_passes(plan, &other.recipe);
+        TRY(suggest_best(plan, arena, recipe_methods[method], asked, &other));
     }
     return OK;
 }

@@ -20,7 +20,7 @@ enum err plan_outcome(struct forecast_outcome *out, struct plan *plan, struct ar
                       const struct search_result *result, size_t count)
 {
     struct arena_mark mark = arena_mark(arena);
-    struct setup setup = search_setup(result, plan->model, plan->stack);
+    struct setup setup = search_setup(result, plan->model, result->stack);
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &setup));
     struct forecast_input input = plan_input(plan, arena, result, &setup, &estimate);

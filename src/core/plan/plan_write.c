@@ -120,7 +120,7 @@ static void put_configuration(struct json_writer *w, const struct plan *plan,
 {
     const struct workload *workload = &result->workload;
     json_put_string(w, "model", plan->model->name);
-    json_put_string(w, "stack", plan->stack->name);
+    json_put_string(w, "stack", result->stack->name);
     json_put_string(w, "gpu", result->gpu->name);
     json_put_count(w, "gpus", result->gpus);
     json_put_count(

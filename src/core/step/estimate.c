@@ -30,9 +30,21 @@ struct recipe estimate_recipe(const struct setup *setup)
     return recipe;
 }
 
+struct layout estimate_unsharded(const struct layout *layout, const struct stack *stack)
+{
+    struct layout out = *layout;
+    bool offloads = layout->offload_optimizer || layout->offload_weights;
+    if (layout_gpus(layout) == 1 && stack->fetches == STACK_FETCHES_UNITS && !offloads) {
+        out.zero = 0;
+        out.shard_group = 0;
+        out.sync_each_batch = false;
+    }
+    return out;
+}
+
 struct layout estimate_layout(const struct setup *setup)
 {
-    struct layout layout = setup->layout;
+    struct layout layout = estimate_unsharded(&setup->layout, setup->stack);
     if (layout.zero == 0 && layout.data > 1)
         layout.zero = (int)setup->stack->zero;
     bool recomputes = estimate_recipe(setup).checkpointing == RECIPE_RECOMPUTE;

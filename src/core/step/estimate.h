@@ -46,3 +46,7 @@ enum err estimate_memory(struct memory *out, struct arena *arena, const struct s
 // The recipe and the layout with every choice made that the setup leaves to the stack.
 struct recipe estimate_recipe(const struct setup *setup);
 struct layout estimate_layout(const struct setup *setup);
+
+// On one GPU PyTorch's FSDP has nothing to shard and does not (NO_SHARD); DeepSpeed fetches all the
+// same, as measured runs show, and what is offloaded stays so.
+struct layout estimate_unsharded(const struct layout *layout, const struct stack *stack);

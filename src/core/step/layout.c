@@ -26,6 +26,7 @@ int64_t layout_shards(const struct layout *layout)
 }
 
 enum word {
+    SINGLE,
     DATA,
     TENSOR,
     PIPELINE,
@@ -44,7 +45,7 @@ static const struct {
     const char *name;
     enum word word;
 } words[] = {
-    { "single", DATA },
+    { "single", SINGLE },
     { "dp", DATA },
     { "ddp", DATA },
     { "tp", TENSOR },
@@ -71,6 +72,7 @@ struct scan {
     bool offload_seen, cpu, optimizer, weights, activations;
     bool lists_shards; // llmq's "shard:weights"
     int64_t data;      // as named; 0 where it was not
+    bool single;
 };
 
 // The next run of letters and the number after it; false at the end.
@@ -100,6 +102,7 @@ static void set_word(struct layout *out, struct scan *scan, enum word word, int6
 {
     int64_t count = number ? number : 1;
     switch (word) {
+    case SINGLE: scan->single = true; break;
     case DATA: scan->data = number; break;
     case TENSOR: out->tensor = count; break;
     case PIPELINE: out->pipeline = count; break;
@@ -183,6 +186,12 @@ enum err layout_read(struct layout *out, struct text text, int64_t gpus)
         return fail(ERR_USAGE, "--parallel %.*s needs a multiple of %lld GPUs, but there are %lld",
                     TEXT_ARGS(text), (long long)model_ranks, (long long)gpus);
     out->data = gpus / model_ranks;
+    if (scan.single && gpus > 1)
+        return fail(
+            ERR_USAGE,
+            "--parallel %.*s is one GPU, but there are %lld; ddp holds the model on each of "
+            "them, fsdp spreads it",
+            TEXT_ARGS(text), (long long)gpus);
     if (scan.data && scan.data != out->data)
         return fail(ERR_USAGE,
                     "--parallel %.*s names %lld data-parallel ranks, but %lld GPUs make %lld",
@@ -236,6 +245,8 @@ const char *layout_spell(const struct layout *layout, struct arena *arena)
                 layout->zero == 1 || layout->zero == 2 ? " dp" : "", (long long)layout->data);
     else if (layout->zero && layout->context > 1) // context-parallel ranks share the weights
         out_put(&out, "%s ", names[layout->zero]);
+    else if (layout->zero && layout_gpus(layout) == 1) // DeepSpeed's costs time on one GPU too
+        out_put(&out, "zero%d ", layout->zero);
     if (layout->sync_each_batch)
         out_put(&out, "sync_each_batch ");
     if (layout->offload_optimizer)

@@ -429,3 +429,71 @@ TEST(plan_of_packing_changes_packing_alone)
     CHECK(packed && !strcmp(packed->changes, "packed"));
     CHECK(packed->result.workload.micro_batch == 2);
 }
+
+static const struct plan_alternative *alternative_of(const struct plan *plan, const char *why)
+{
+    for (size_t i = 0; i < plan->alternative_count; i++)
+        if (!strcmp(plan->alternatives[i].why, why))
+            return &plan->alternatives[i];
+    return NULL;
+}
+
+TEST(plan_of_another_method_is_what_its_row_among_the_alternatives_says)
+{
+    static const char *const methods[] = { "lora", "full" };
+    const struct plan *plans[2];
+    for (int i = 0; i < 2; i++)
+        plans[i] = planning_make(text_format(
+            &test_arena,
+            "{\"model\":\"llama-3.1-8b\",\"tokens\":\"100M\",\"gpu\":\"h100\",\"gpus\":8,"
+            "\"method\":\"%s\"}",
+            methods[i]));
+    for (int i = 0; i < 2; i++) {
+        const struct plan_alternative *row = alternative_of(plans[i], methods[!i]);
+        CHECK(row && row->result.stack == plans[!i]->stack);
+        CHECK_NEAR(row->result.gpu_hours, plans[!i]->forecast.gpu_hours.mid, 1e-9);
+        CHECK(strstr(row->changes, i ? "stack hf-peft" : "stack hf,"));
+    }
+    const struct plan *own = planning_make("{\"model\":\"llama-3.1-8b\",\"tokens\":\"100M\","
+                                           "\"gpu\":\"h100\",\"gpus\":8,\"method\":\"full\","
+                                           "\"stack\":\"hf\"}");
+    const struct plan_alternative *lora = alternative_of(own, "lora");
+    CHECK(lora && lora->result.stack == own->stack && !strstr(lora->changes, "stack"));
+}
+
+// PyTorch's FSDP does not shard then; DeepSpeed's ZeRO-3 fetches all the same.
+TEST(plan_of_fsdp_on_one_gpu_is_that_of_one_gpu)
+{
+    static const char *const layouts[] = { "single", "fsdp" };
+    static const char *const stacks[] = { "hf-peft", "hf-deepspeed" };
+    for (int s = 0; s < 2; s++) {
+        const struct plan *plans[2];
+        for (int i = 0; i < 2; i++)
+            plans[i] = planning_make(text_format(
+                &test_arena,
+                "{\"model\":\"llama-3.1-8b\",\"tokens\":\"10M\",\"gpu\":\"h100\",\"gpus\":1,"
+                "\"micro_batch\":\"2\",\"global_batch\":64,\"checkpointing\":\"none\","
+                "\"search\":false,\"parallel\":\"%s\",\"stack\":\"%s\"}",
+                layouts[i], stacks[s]));
+        double single = plans[0]->forecast.gpu_hours.mid, fsdp = plans[1]->forecast.gpu_hours.mid;
+        CHECK(s ? fsdp > single : fsdp == single);
+        CHECK(!strcmp(layout_spell(&plans[1]->chosen.layout, &test_arena),
+                      s ? "single zero3" : "single"));
+    }
+}
+
+TEST(plan_of_further_runs_is_that_of_a_sweep_with_one_more)
+{
+    static const char request[] = "{\"model\":\"llama-3.1-8b\",\"tokens\":\"20M\","
+                                  "\"gpu\":\"h100\",\"gpus\":8,\"failed_runs\":0,"
+                                  "\"failures_per_gpu_hour\":0,\"search\":false,";
+    const struct plan *tuned = planning_make(text_format(&test_arena, "%s\"retries\":5}", request));
+    const struct plan *swept = planning_make(text_format(&test_arena, "%s\"runs\":6}", request));
+    const struct range *a = &tuned->forecast.gpu_hours, *b = &swept->sweep.gpu_hours;
+    CHECK_NEAR(a->low, b->low, 1e-6);
+    CHECK_NEAR(a->mid, b->mid, 1e-6);
+    CHECK_NEAR(a->high, b->high, 1e-6);
+    CHECK_NEAR(tuned->forecast.repeats_gpu_hours_mid, a->mid * 5 / 6, 1e-6);
+    CHECK(strstr(plan_repeats_words(tuned, &test_arena), "5 further runs: "));
+    CHECK(strstr(plan_repeats_words(tuned, &test_arena), "at the median"));
+}

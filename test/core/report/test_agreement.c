@@ -18,7 +18,7 @@ static struct plan_request explicitly(const struct plan *plan, const struct sear
     request.recipe.method = r->recipe.method;
     request.recipe.checkpointing = r->recipe.checkpointing;
     request.recipe.precision = r->recipe.precision;
-    request.stack = plan->stack->name;
+    request.stack = r->stack->name;
     request.search = false;
     return request;
 }

@@ -45,6 +45,15 @@ TEST(layout_reads_what_people_write)
     CHECK(l.zero == 3 && layout_shards(&l) == 8 && l.data == 32);
 }
 
+TEST(layout_of_one_gpu_is_refused_for_several)
+{
+    struct layout l;
+    CHECK(layout_read(&l, TEXT("single"), 8) == ERR_USAGE);
+    CHECK(strstr(error_text(), "--parallel single is one GPU, but there are 8"));
+    CHECK(!layout_read(&l, TEXT("single zero3"), 1) && l.zero == 3);
+    CHECK(!strcmp(layout_spell(&l, &test_arena), "single zero3"));
+}
+
 TEST(layout_spelled_reads_back_equal)
 {
     static const struct {
