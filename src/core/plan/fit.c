@@ -17,6 +17,7 @@ struct trial {
     struct recipe recipe;
     struct layout layout;
     double rows, context;
+    double step_rows; // of all GPUs; 0: one micro-batch of each
     bool sure; // it must fit with a probability of memory_sure, not just be more likely to than not
 };
 
@@ -25,8 +26,7 @@ static struct workload workload_of(const struct trial *trial)
     struct workload workload;
     struct workload_rule rule = trial->plan->rule;
     rule.context = trial->context;
-    workload_make(&workload, &rule, trial->rows, (double)trial->layout.data,
-                  trial->space->global_batch);
+    workload_make(&workload, &rule, trial->rows, (double)trial->layout.data, trial->step_rows);
     return workload;
 }
 
@@ -51,6 +51,28 @@ static bool fits(const struct trial *trial, const struct memory *memory)
     return trial->sure ? search_is_stable(memory) : memory->fits;
 }
 
+enum { LAYOUTS = 4 };
+static const char *const usual_layouts[LAYOUTS] = { "ddp", "zero2", "fsdp",
+                                                    "fsdp sync_each_batch" };
+
+// How many of the usual layouts, the simplest first, there are to choose from; 1: the one asked
+// for.
+static size_t layouts_of(const struct trial *trial)
+{
+    if (trial->space->parallel || trial->space->gpus <= 1)
+        return 1;
+    return trial->plan->stack->held_gradients ? LAYOUTS : LAYOUTS - 1;
+}
+
+static enum err set_layout(struct trial *trial, size_t usual)
+{
+    const char *asked = trial->space->parallel;
+    int64_t gpus = trial->space->gpus ? trial->space->gpus : 1;
+    TRY(layout_read(&trial->layout, text_of(asked ? asked : usual_layouts[usual]), gpus));
+    trial->layout = estimate_unsharded(&trial->layout, trial->plan->stack);
+    return OK;
+}
+
 // The largest of 1 … most for which the trial fits when value holds that many units; 0 if none
 // does. Doubles until it no longer fits, then halves the interval.
 static enum err largest(int64_t *out, struct arena *arena, struct trial *trial, double *value,
@@ -73,16 +95,11 @@ static enum err largest(int64_t *out, struct arena *arena, struct trial *trial, 
 // The first of the usual layouts that fits, or the last of them.
 static enum err choose_layout(struct trial *trial, struct arena *arena)
 {
-    static const char *const usual[] = { "ddp", "zero2", "fsdp", "fsdp sync_each_batch" };
-    int64_t gpus = trial->space->gpus ? trial->space->gpus : 1;
-    if (trial->space->parallel)
-        return layout_read(&trial->layout, text_of(trial->space->parallel), gpus);
-    size_t count = sizeof usual / sizeof *usual - (trial->plan->stack->held_gradients ? 0 : 1);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < layouts_of(trial); i++) {
         struct memory memory;
-        TRY(layout_read(&trial->layout, text_of(usual[i]), gpus));
+        TRY(set_layout(trial, i));
         TRY(plan_bytes(&memory, arena, trial));
-        if (gpus == 1 || fits(trial, &memory))
+        if (fits(trial, &memory))
             break;
     }
     return OK;
@@ -114,17 +131,30 @@ bool fit_offers(const struct fit *fit, int checkpointing)
     return checkpointing == RECIPE_SELECTIVE || stack_recomputes(fit->stack, checkpointing);
 }
 
-static enum err find_largest(struct fit *out, struct arena *arena, const struct trial *asked)
+static int64_t larger(int64_t a, int64_t b)
 {
-    for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
-        int64_t steps;
-        if (!fit_offers(out, level))
-            continue;
-        struct trial rows = *asked, context = *asked;
-        rows.recipe.checkpointing = context.recipe.checkpointing = level;
-        TRY(largest(&out->largest[level].micro_batch, arena, &rows, &rows.rows, 1, MOST_ROWS));
+    return a > b ? a : b;
+}
+
+// The largest in any of the layouts: what --micro-batch or --context of this size would find to
+// fit. A micro-batch that is given is the whole step of a GPU, unless the global batch is given
+// too.
+static enum err find_largest(struct fit_largest *out, struct arena *arena, struct trial asked,
+                             int level)
+{
+    const struct plan_request *request = asked.plan->request;
+    *out = (struct fit_largest){ 0 };
+    asked.recipe.checkpointing = level;
+    for (size_t i = 0; i < layouts_of(&asked); i++) {
+        TRY(set_layout(&asked, i));
+        struct trial rows = asked, context = asked;
+        int64_t most_rows, steps;
+        if (!(request->global_batch > 0) && !objective_samples(asked.plan->objective.kind))
+            rows.step_rows = 0;
+        TRY(largest(&most_rows, arena, &rows, &rows.rows, 1, MOST_ROWS));
         TRY(largest(&steps, arena, &context, &context.context, FIT_CONTEXT_STEP, MOST_STEPS));
-        out->largest[level].context = steps * FIT_CONTEXT_STEP;
+        out->micro_batch = larger(out->micro_batch, most_rows);
+        out->context = larger(out->context, steps * FIT_CONTEXT_STEP);
     }
     return OK;
 }
@@ -140,6 +170,7 @@ static enum err begin(struct trial *out, struct plan *plan, struct search_space 
                            .space = space,
                            .recipe = space->recipe,
                            .rows = fmax(1, space->micro_batch),
+                           .step_rows = space->global_batch,
                            .context = plan->rule.context };
     return OK;
 }
@@ -194,5 +225,8 @@ enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *
     TRY(plan_bytes(&out->memory, arena, &trial));
     for (int i = 0; space.gpu && i < RECIPE_METHODS; i++)
         find_fewest(&out->fewest[i], arena, data, request, i);
-    return space.gpu ? find_largest(out, arena, &trial) : OK;
+    for (int level = RECIPE_KEEP_ALL; space.gpu && level <= RECIPE_RECOMPUTE; level++)
+        if (fit_offers(out, level))
+            TRY(find_largest(&out->largest[level], arena, trial, level));
+    return OK;
 }

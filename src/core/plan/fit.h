@@ -15,7 +15,7 @@
 
 #include "core/plan/plan.h"
 
-struct fit_largest {
+struct fit_largest {     // more likely to fit than not
     int64_t micro_batch; // rows of the request's context; 0: not even one fits
     int64_t context;     // tokens of the request's micro-batch; 0: not even FIT_CONTEXT_STEP fit
 };

@@ -10,7 +10,7 @@
 static void put_largest(const struct fit *fit, struct arena *arena, struct out *out)
 {
     struct columns columns = { .arena = arena, .align = "lrrl", .spare = "0001", .indent = 2 };
-    columns_add(&columns, "Largest that fits");
+    columns_add(&columns, "Largest that fits (≥ 50 %)");
     columns_add(&columns, text_format(arena, "micro-batch at %.0f", fit->context));
     columns_add(&columns, text_format(arena, "context at micro-batch %.0f", fit->micro_batch));
     columns_add(&columns, "");

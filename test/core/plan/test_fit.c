@@ -95,3 +95,29 @@ TEST(fit_shards_what_one_gpu_cannot_hold)
     fit = fit_of("{\"model\":\"llama-3.2-1b\",\"gpu\":\"h100\",\"gpus\":8}");
     CHECK(fit.layout.zero == 0);
 }
+
+// Each layout is chosen for the size on trial, as when it is asked for.
+TEST(fit_finds_the_last_micro_batch_that_fits_in_any_layout)
+{
+    static const struct {
+        const char *request;
+        int level;
+    } cases[] = {
+        { "\"model\":\"qwen3-30b-a3b\",\"method\":\"full\",\"gpus\":8", RECIPE_KEEP_ALL },
+        { "\"model\":\"qwen3-30b-a3b\",\"method\":\"full\",\"gpus\":8", RECIPE_SELECTIVE },
+        { "\"model\":\"llama-3.1-8b\",\"method\":\"full\",\"gpus\":4,\"global_batch\":64",
+          RECIPE_RECOMPUTE },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *all = text_format(&test_arena, "{%s,\"gpu\":\"h100\"}", cases[i].request);
+        int64_t most = fit_of(all).largest[cases[i].level].micro_batch;
+        CHECK(most >= 1);
+        for (int more = 0; more < 2; more++) {
+            struct fit tried = fit_of(text_format(
+                &test_arena,
+                "{%s,\"gpu\":\"h100\",\"checkpointing\":\"%s\",\"micro_batch\":\"%lld\"}",
+                cases[i].request, recipe_checkpointings[cases[i].level], (long long)most + more));
+            CHECK(tried.memory.fits == !more);
+        }
+    }
+}
