@@ -206,6 +206,8 @@ TEST(field_kinds_all_have_their_words)
             CHECK(strcmp(field_kinds[kind].name, field_kinds[other].name) != 0);
     }
     CHECK(!strcmp(field_kinds[FIELD_PRICE].name, "price"));
+}
+
 TEST(field_choices_are_read_however_trainers_spell_them)
 {
     static const char *const kinds[] = { "fp32", "fp16", "bf16", NULL };
