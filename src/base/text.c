@@ -167,11 +167,16 @@ const char *text_format(struct arena *arena, const char *format, ...)
 }
 
 // Three significant digits, never in exponent form for what people read.
-static const char *three_digits(struct arena *arena, double value)
+static const char *three_digits_and(struct arena *arena, double value, int more)
 {
     double size = fabs(value);
     int decimals = size >= 99.95 || size == 0 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
-    return text_format(arena, "%.*f", decimals, value);
+    return text_format(arena, "%.*f", decimals + more, value);
+}
+
+static const char *three_digits(struct arena *arena, double value)
+{
+    return three_digits_and(arena, value, 0);
 }
 
 const char *text_commas(struct arena *arena, int64_t count)
@@ -194,7 +199,7 @@ static const char *whole(struct arena *arena, double value)
     return value < 9e18 ? text_commas(arena, llround(value)) : text_format(arena, "%.3g", value);
 }
 
-const char *text_bytes(struct arena *arena, double bytes)
+static const char *bytes_and(struct arena *arena, double bytes, int more_digits)
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     int unit = 0;
@@ -203,8 +208,24 @@ const char *text_bytes(struct arena *arena, double bytes)
     while (fabs(bytes) >= 1023.5 && unit < 6)
         bytes /= 1024, unit++;
     return text_format(arena, "%s %s",
-                       unit ? three_digits(arena, bytes) : text_format(arena, "%.0f", bytes),
+                       unit ? three_digits_and(arena, bytes, more_digits)
+                            : text_format(arena, "%.0f", bytes),
                        units[unit]);
+}
+
+const char *text_bytes(struct arena *arena, double bytes)
+{
+    return bytes_and(arena, bytes, 0);
+}
+
+const char *text_bytes_apart(struct arena *arena, double bytes, double other)
+{
+    enum { MOST = 6 };
+    int more = 0;
+    while (bytes != other && more < MOST &&
+           !strcmp(bytes_and(arena, bytes, more), bytes_and(arena, other, more)))
+        more++;
+    return bytes_and(arena, bytes, more);
 }
 
 const char *text_count(struct arena *arena, double count)

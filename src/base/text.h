@@ -110,7 +110,9 @@ struct text out_view(const struct out *out);
 
 const char *text_format(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-const char *text_bytes(struct arena *arena, double bytes);     // "41.2 GiB"
+const char *text_bytes(struct arena *arena, double bytes); // "41.2 GiB"
+// With as many digits more as tell it from another that is printed beside it: "14.83 GiB".
+const char *text_bytes_apart(struct arena *arena, double bytes, double other);
 const char *text_count(struct arena *arena, double count);     // "21.4 M", "8.03 B", "512"
 const char *text_commas(struct arena *arena, int64_t count);   // "52,002"
 const char *text_seconds(struct arena *arena, double seconds); // "4 h 12 min", "38 s", "12 ms"

@@ -196,3 +196,12 @@ TEST(text_reads_a_count_with_commas_between_thousands_alone)
     double x;
     CHECK(text_read_number(&x, TEXT("1,500")) == ERR_INPUT); // it could be 1.5
 }
+
+TEST(text_bytes_apart_has_the_digits_that_tell_two_sizes_apart)
+{
+    const double gib = 1024.0 * 1024 * 1024;
+    CHECK(!strcmp(text_bytes_apart(&test_arena, 14.84 * gib, 14.80 * gib), "14.84 GiB"));
+    CHECK(!strcmp(text_bytes_apart(&test_arena, 14.80 * gib, 14.84 * gib), "14.80 GiB"));
+    CHECK(!strcmp(text_bytes_apart(&test_arena, 27.7 * gib, 24 * gib), "27.7 GiB"));
+    CHECK(!strcmp(text_bytes_apart(&test_arena, gib, gib), "1.00 GiB"));
+}

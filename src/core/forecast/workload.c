@@ -27,6 +27,12 @@ struct workload_rule workload_rule(void)
     };
 }
 
+const char *workload_spell_epochs(double epochs, struct arena *arena)
+{
+    bool whole = epochs == nearbyint(epochs) || epochs >= 99.95;
+    return text_format(arena, whole ? "%.0f" : "%.3g", epochs);
+}
+
 enum err workload_check(const struct workload_rule *rule)
 {
     if (!(rule->tokens >= 1))

@@ -89,6 +89,9 @@ struct workload_rule workload_rule(void);
 
 enum err workload_check(const struct workload_rule *rule);
 
+// Whole epochs as they are, parts of them in three digits: "15", "64.9".
+const char *workload_spell_epochs(double epochs, struct arena *arena);
+
 // global_batch 0 is micro_batch × data.
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
                    double data, double global_batch);

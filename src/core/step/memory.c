@@ -463,6 +463,13 @@ double memory_fit_probability(const struct memory *memory, double device_bytes)
     return memory_share_within(memory, room / (memory->allocated_bytes * memory->lost_share));
 }
 
+const char *memory_chance(const struct memory *memory, struct arena *arena)
+{
+    double percent = nearbyint(100 * memory->fit_probability);
+    bool sure = memory->fit_probability >= memory_sure;
+    return text_format(arena, "%.0f %%", sure ? percent : fmin(percent, 100 * memory_sure - 1));
+}
+
 const char *memory_verdict(const struct memory *memory, struct arena *arena)
 {
     double share = memory->fit_probability;
@@ -470,9 +477,8 @@ const char *memory_verdict(const struct memory *memory, struct arena *arena)
         return "does not fit";
     if (isnan(share) || share >= 0.995)
         return "fits";
-    return text_format(
-        arena, share >= memory_sure ? "fits (%.0f %%)" : "may not fit (%.0f %% that it does)",
-        100 * share);
+    return text_format(arena, share >= memory_sure ? "fits (%s)" : "may not fit (%s that it does)",
+                       memory_chance(memory, arena));
 }
 
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,

@@ -75,6 +75,9 @@ double memory_share_within(const struct memory *memory, double times);
 // That a card of that many bytes has enough; NAN where they are.
 double memory_fit_probability(const struct memory *memory, double device_bytes);
 
+// "97 %". What is below memory_sure is printed below it.
+const char *memory_chance(const struct memory *memory, struct arena *arena);
+
 // "fits", "fits (97 %)" from 95 %, "may not fit (62 % that it does)" below, "does not fit" below a
 // half. Every command, the report and the page say it in these words.
 const char *memory_verdict(const struct memory *memory, struct arena *arena);

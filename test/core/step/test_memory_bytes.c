@@ -836,6 +836,7 @@ TEST(memory_says_fits_without_a_number_only_when_it_is_sure)
     } rows[] = { { 0.996, "fits" },
                  { 0.97, "fits (97 %)" },
                  { 0.95, "fits (95 %)" },
+                 { 0.9496, "may not fit (94 % that it does)" }, // never the number of one that fits
                  { 0.94, "may not fit (94 % that it does)" },
                  { 0.62, "may not fit (62 % that it does)" },
                  { 0.49, "does not fit" } };
