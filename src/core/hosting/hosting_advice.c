@@ -226,7 +226,7 @@ static bool in_time_with(const struct hosting_row *row, double factor, double de
 static void advise_packing(struct hosting *h, const struct hosting_job *job)
 {
     const struct hosting_row *row = h->recommended, *best = row;
-    if (!row->group)
+    if (!row->group || !plan_may_pack(job->plan))
         return;
     const struct workload *now = &row->group->result.workload;
     struct workload_rule rule = job->plan->rule;

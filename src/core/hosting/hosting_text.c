@@ -105,6 +105,15 @@ static void put_pick(struct out *out, struct arena *arena, const char *title,
             text_hours(arena, row->elapsed_hours.mid), text_usd(arena, row->cost_usd.mid));
 }
 
+// The pick with the fewest GPUs, which is never a spot offer; NULL where the best choice is another
+// with as few.
+static const struct hosting_row *fewest_gpus(const struct hosting *h)
+{
+    const struct hosting_row *best = h->recommended;
+    bool as_few = h->smallest && best->group && best->gpus <= h->smallest->gpus;
+    return as_few && best != h->smallest ? NULL : h->smallest;
+}
+
 void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
 {
     static const char *const titles[] = { "provider", "instance", "GPUs",       "kind", "hours",
@@ -151,9 +160,11 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
         out_heading(out, "Recommended");
         put_pick(out, arena, "best choice", h->recommended);
         put_wrapped(out, h->reason, 4);
-        put_pick(out, arena, "cheapest in time", h->cheapest_in_time);
+        bool limited = !isnan(h->input->request->deadline);
+        if (limited || h->cheapest_in_time != h->recommended)
+            put_pick(out, arena, limited ? "cheapest in time" : "cheapest", h->cheapest_in_time);
         put_pick(out, arena, "fastest in budget", h->fastest_in_budget);
-        put_pick(out, arena, "fewest GPUs", h->smallest);
+        put_pick(out, arena, "fewest GPUs", fewest_gpus(h));
     }
     if (h->advice_count) {
         out_char(out, '\n');

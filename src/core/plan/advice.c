@@ -3,32 +3,18 @@
 
 #include "core/plan/advice.h"
 
-#include "core/plan/plan_internal.h"
+#include "core/plan/advice_internal.h"
 #include "core/step/engine.h"
 
 #include <math.h>
 #include <string.h>
 
-// Each function returns the sentence of its warning, or NULL where there is nothing to warn about.
-typedef const char *notice(const struct plan *plan, struct arena *arena);
-
-static const struct plan_alternative *alternative(const struct plan *plan, const char *why)
+const struct plan_alternative *advice_alternative(const struct plan *plan, const char *why)
 {
     for (size_t i = 0; i < plan->alternative_count; i++)
         if (!strcmp(plan->alternatives[i].why, why))
             return &plan->alternatives[i];
     return NULL;
-}
-
-// Of what fits, the nearest to what was asked for: other settings, more GPUs, else the first.
-static const struct plan_alternative *nearest_fit(const struct plan *plan)
-{
-    const struct plan_alternative *settings = alternative(plan, "settings that fit");
-    const struct plan_alternative *more = alternative(plan, "more GPUs");
-    return settings                  ? settings
-           : more                    ? more
-           : plan->alternative_count ? &plan->alternatives[0]
-                                     : NULL;
 }
 
 // --- whether it is the run that was meant -------------------------------------
@@ -44,38 +30,6 @@ static const char *pairs_as_sft(const struct plan *plan, struct arena *arena)
 }
 
 // --- whether it can run ------------------------------------------------------
-
-static const char *does_not_fit(const struct plan *plan, struct arena *arena)
-{
-    const struct memory *memory = &plan->estimate.memory;
-    if (plan->fits)
-        return NULL;
-    double needed = memory_needed_bytes(memory);
-    const struct plan_alternative *other = nearest_fit(plan);
-    return text_format(
-        arena, "needs %s on each GPU, %s has %s: %s short; %s", text_bytes(arena, needed),
-        plan->chosen.gpu->title, text_bytes(arena, memory->device_bytes),
-        text_bytes(arena, needed - memory->device_bytes),
-        other ? text_format(arena, "%s fits (%s)", plan_spell(&other->result, arena), other->why)
-        : plan->request->search
-            ? "no configuration considered fits, not even on 128 to 1,024 of these GPUs; --method "
-              "qlora or a shorter --context needs less"
-            : "--method qlora, a shorter --context or more GPUs with --parallel fsdp need less");
-}
-
-static const char *tight_memory(const struct plan *plan, struct arena *arena)
-{
-    const struct memory *memory = &plan->estimate.memory;
-    if (!plan->fits || plan->chosen.stable)
-        return NULL;
-    return text_format(
-        arena,
-        "it fits with a probability of %.0f %%: in 80 %% of measured runs, the planned memory is "
-        "within %.0f %% of what was used; %s, a smaller micro-batch or more --checkpointing makes "
-        "room",
-        100 * memory->fit_probability, 100 * (exp(memory->spread) - 1),
-        alternative(plan, "more GPUs") ? "more GPUs" : "another GPU");
-}
 
 static const char *deadline_missed(const struct plan *plan, struct arena *arena)
 {
@@ -103,13 +57,23 @@ static const char *peak_for_sustained(const struct plan *plan, struct arena *are
         text_seconds(arena, plan->forecast.wall_hours.mid * 3600));
 }
 
+// The plan's price is the median of what providers ask; hosts looks at each offer.
 static const char *budget_missed(const struct plan *plan, struct arena *arena)
 {
-    if (plan->meets_budget || isnan(plan->request->budget))
+    double deadline = plan->request->deadline, budget = plan->request->budget;
+    if (plan->meets_budget || isnan(budget))
         return NULL;
-    return text_format(
+    const char *missed = text_format(
         arena, "the median cost%s is %s, the budget is %s", plan->sweep.runs ? " of the sweep" : "",
-        text_usd(arena, plan_cost_usd(plan)->mid), text_usd(arena, plan->request->budget));
+        text_usd(arena, plan_cost_usd(plan)->mid), text_usd(arena, budget));
+    if (plan->price.own || !plan->price.oldest || plan->sweep.runs)
+        return missed;
+    const char *in_time =
+        isnan(deadline) ? "" : text_format(arena, " --deadline %.6gh", deadline / 3600);
+    return text_format(arena,
+                       "%s; that is at the median of the providers' prices, and single offers may "
+                       "cost less: gpuhours hosts --plan plan.json%s --budget %.10g compares them",
+                       missed, in_time, budget);
 }
 
 static const char *unsupported_precision(const struct plan *plan, struct arena *arena)
@@ -192,10 +156,9 @@ static const char *samples_for_tokens(const struct plan *plan, struct arena *are
 
 static const char *no_packing(const struct plan *plan, struct arena *arena)
 {
-    const struct plan_alternative *packed = alternative(plan, "packed");
+    const struct plan_alternative *packed = advice_alternative(plan, "packed");
     double padding = plan->chosen.workload.padding_share;
-    if (plan->rule.batching == BATCHING_PACKED || padding < 0.15 ||
-        plan->objective.kind != OBJECTIVE_SFT) // trainers of pairs do not pack
+    if (plan->rule.batching == BATCHING_PACKED || padding < 0.15 || !plan_may_pack(plan))
         return NULL;
     const char *share = text_share(arena, padding);
     if (!packed || packed->result.gpu_hours >= plan->chosen.gpu_hours)
@@ -211,6 +174,18 @@ static const char *no_packing(const struct plan *plan, struct arena *arena)
                        alone ? "" : text_format(arena, " (with %s)", packed->changes));
 }
 
+// TRL reads images while it trains, and packs only what it has read before.
+static const char *packed_images(const struct plan *plan, struct arena *arena)
+{
+    if (plan->rule.batching != BATCHING_PACKED || !(plan->rule.images.images > 0) ||
+        !plan->stack->trainer || strcmp(plan->stack->trainer, "hf"))
+        return NULL;
+    return text_format(arena,
+                       "%s trains with TRL, which refuses to pack rows with images; --packing off "
+                       "forecasts what it runs",
+                       plan->stack->name);
+}
+
 static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
 {
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
@@ -224,9 +199,9 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
     return text_format(
         arena,
         "every row is assumed to fill the context; %s pads to the longest of %.0f rows, so with "
-        "typical lengths it would process %.1f times as many tokens; give the data, or --packing "
-        "on",
-        plan->stack->name, plan->chosen.workload.micro_batch, factor);
+        "typical lengths it would process %.1f times as many tokens; give the data%s",
+        plan->stack->name, plan->chosen.workload.micro_batch, factor,
+        plan_may_pack(plan) ? ", or --packing on" : "");
 }
 
 static const char *tokens_estimated(const struct plan *plan, struct arena *arena)
@@ -270,67 +245,6 @@ static const char *context_beyond_data(const struct plan *plan, struct arena *ar
                        "with %.0f tokens on average, 99 %% of examples should be under %.0f; a "
                        "--context of %.0f plans for memory that the data does not use",
                        plan->chosen.workload.mean_length, long_row, plan->rule.context);
-}
-
-// --- memory ------------------------------------------------------------------
-
-static const char *checkpointing_without_pressure(const struct plan *plan, struct arena *arena)
-{
-    if (plan->request->recipe.checkpointing != RECIPE_RECOMPUTE || !plan->fits)
-        return NULL;
-    struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
-    setup.recipe.checkpointing = RECIPE_KEEP_ALL;
-    struct estimate lighter;
-    if (estimate_make(&lighter, arena, &setup) || !search_is_stable(&lighter.memory))
-        return NULL;
-    return text_format(arena,
-                       "without checkpointing it needs %s of %s; --checkpointing none is %s faster",
-                       text_bytes(arena, lighter.memory.total_bytes),
-                       text_bytes(arena, lighter.memory.device_bytes),
-                       text_share(arena, lighter.tokens_per_s / plan->estimate.tokens_per_s - 1));
-}
-
-static const char *logits_peak(const struct plan *plan, struct arena *arena)
-{
-    const struct memory *memory = &plan->estimate.memory;
-    double logits = memory->parts[MEMORY_LOGITS];
-    if (strcmp(memory->moment, "loss") || logits < 0.25 * memory->allocated_bytes)
-        return NULL;
-    return text_format(
-        arena, "memory peaks at the loss: logits take %s of %s; %s", text_bytes(arena, logits),
-        text_bytes(arena, memory->allocated_bytes),
-        plan->objective.kind == OBJECTIVE_SFT
-            ? "a fused or chunked cross-entropy (Liger, Unsloth) avoids that"
-            : "the log-probabilities need them; a smaller --micro-batch reduces them");
-}
-
-static const char *worst_batch(const struct plan *plan, struct arena *arena)
-{
-    const struct workload *workload = &plan->chosen.workload;
-    const struct memory *memory = &plan->estimate.memory;
-    if (!workload->varied_widths || memory->allocated_bytes < 0.6 * memory->device_bytes)
-        return NULL;
-    return text_format(arena,
-                       "memory is planned for the widest batch, %.0f × %.0f tokens, which may come "
-                       "at any step; train on the longest rows first, so that memory runs out "
-                       "early if it does",
-                       workload->worst.rows, workload->worst.width);
-}
-
-static const char *host_memory(const struct plan *plan, struct arena *arena)
-{
-    const struct node *node = &plan->chosen.node;
-    double on_node = fmin((double)plan->chosen.gpus, node->gpus > 0 ? (double)node->gpus : 8);
-    double bytes = plan->estimate.memory.host_bytes * on_node;
-    bool known = node->gpus > 0 && node->host_memory_bytes > 0;
-    if (bytes < (known ? 0.8 * node->host_memory_bytes : 256e9))
-        return NULL;
-    return text_format(
-        arena,
-        "the processes of one machine need %s of host memory while weights load%s; "
-        "load on one rank and broadcast, or start them one after another",
-        text_bytes(arena, bytes),
-        known ? text_format(arena, ", it has %s", text_bytes(arena, node->host_memory_bytes)) : "");
 }
 
 // --- the recipe --------------------------------------------------------------
@@ -401,32 +315,6 @@ static const char *engine_lacks_objective(const struct plan *plan, struct arena 
                        objective_names[objective->kind]);
 }
 
-static const char *qlora_where_lora_fits(const struct plan *plan, struct arena *arena)
-{
-    const struct plan_alternative *lora = alternative(plan, "lora");
-    if (plan->chosen.recipe.method != RECIPE_QLORA || !lora || !lora->result.stable ||
-        lora->result.gpu_hours > plan->chosen.gpu_hours)
-        return NULL;
-    return text_format(
-        arena, "LoRA fits the same GPUs without quantization: %s GPU hours instead of %s",
-        text_hours(arena, lora->result.gpu_hours), text_hours(arena, plan->chosen.gpu_hours));
-}
-
-static const char *full_under_pressure(const struct plan *plan, struct arena *arena)
-{
-    const struct plan_alternative *lora = alternative(plan, "lora");
-    bool pressed = !plan->fits || !plan->chosen.stable ||
-                   (plan->chosen.recipe.checkpointing == RECIPE_RECOMPUTE &&
-                    plan->chosen.workload.micro_batch <= 1);
-    if (plan->chosen.recipe.method != RECIPE_FULL || !pressed || !lora)
-        return NULL;
-    return text_format(arena,
-                       "full fine-tuning leaves little memory here; LoRA on the same GPUs takes "
-                       "%s GPU hours and %s",
-                       text_hours(arena, lora->result.gpu_hours),
-                       text_bytes(arena, lora->result.memory.total_bytes));
-}
-
 static const char *launch_bound(const struct plan *plan, struct arena *arena)
 {
     const struct timing *t = &plan->estimate.timing;
@@ -443,7 +331,7 @@ static const char *launch_bound(const struct plan *plan, struct arena *arena)
 
 static const char *better_settings(const struct plan *plan, struct arena *arena)
 {
-    const struct plan_alternative *better = alternative(plan, "better settings");
+    const struct plan_alternative *better = advice_alternative(plan, "better settings");
     if (!better)
         return NULL;
     return text_format(arena, "with %s it takes %s GPU hours instead of %s", better->changes,
@@ -495,10 +383,10 @@ static const char *many_epochs(const struct plan *plan, struct arena *arena)
     double training = plan->forecast.middle.seconds[OVERHEAD_TRAINING] / 3600;
     return text_format(
         arena,
-        "%.6g epochs: public fine-tuning recipes mostly take 1 to 4, and "
+        "%s epochs: public fine-tuning recipes mostly take 1 to 4, and "
         "repeating the same text helps less and less after about 4; the epochs beyond these take "
         "%s GPU hours. Evaluate after each and stop when the loss rises",
-        w->epochs,
+        workload_spell_epochs(w->epochs, arena),
         text_hours(arena, training * (w->epochs - usual) / w->epochs * (double)plan->chosen.gpus));
 }
 
@@ -532,17 +420,18 @@ static const char *unmeasured_stack(const struct plan *plan, struct arena *arena
         return text_format(
             arena,
             "there is one measured run of %s, so its speed is partly that of similar "
-            "stacks; a five-minute pilot measures it",
-            plan->stack->name);
+            "stacks; %s measures it",
+            plan->stack->name, plan_pilot_length(plan, arena));
     if (plan->efficiency.runs > 0)
         return text_format(arena,
                            "all measured runs of %s (%lld) come from one source, so its speed is "
-                           "partly that of similar stacks; a five-minute pilot measures it",
-                           plan->stack->name, (long long)plan->efficiency.runs);
+                           "partly that of similar stacks; %s measures it",
+                           plan->stack->name, (long long)plan->efficiency.runs,
+                           plan_pilot_length(plan, arena));
     return text_format(arena,
-                       "there is no measured run of %s, so its speed is that of similar stacks; a "
-                       "five-minute pilot measures it",
-                       plan->stack->name);
+                       "there is no measured run of %s, so its speed is that of similar stacks; %s "
+                       "measures it",
+                       plan->stack->name, plan_pilot_length(plan, arena));
 }
 
 static const char *unmeasured_configuration(const struct plan *plan, struct arena *arena)
@@ -617,21 +506,6 @@ static const char *pilot_of_another_stack(const struct plan *plan, struct arena 
                        plan->transfer.setup.stack->name, plan->stack->name);
 }
 
-static const char *pilot_needs_more_memory(const struct plan *plan, struct arena *arena)
-{
-    if (!plan->request->pilot || !plan->transferred.same_stack || !plan->fits)
-        return NULL;
-    const struct memory *memory = &plan->estimate.memory;
-    double ratio = transfer_memory_ratio(&plan->transfer), bytes = memory->total_bytes * ratio;
-    if (!(bytes > memory->device_bytes))
-        return NULL;
-    return text_format(
-        arena,
-        "the pilot used %.2f × the memory predicted for it; at that rate this run "
-        "needs %s of %s; a smaller micro-batch or heavier --checkpointing leaves room",
-        ratio, text_bytes(arena, bytes), text_bytes(arena, memory->device_bytes));
-}
-
 // Months since year zero of a date "2026-08-22".
 static int months(const char *date)
 {
@@ -655,21 +529,41 @@ static const char *stale_prices(const struct plan *plan, struct arena *arena)
         price->oldest, price->newest);
 }
 
+// The number of GPUs that costs least, of those that cost less than the plan's; as many as are paid
+// for come first. NULL: none, or --search off.
+static const struct search_result *cheaper_count(const struct plan *plan, int64_t paid)
+{
+    const struct search_result *least = NULL;
+    for (size_t i = 0; i < plan->scaling_count; i++) {
+        const struct search_result *r = &plan->scaling[i];
+        if (r->gpus == plan->chosen.gpus || !r->stable ||
+            !(r->cost_usd < plan->forecast.cost_usd.mid) ||
+            r->wall_hours * 3600 > plan->request->deadline)
+            continue;
+        if (r->gpus == paid)
+            return r;
+        least = !least || r->cost_usd < least->cost_usd ? r : least;
+    }
+    return least;
+}
+
 // Whole instances are billed, so a part of one costs as much per hour as all of it.
 static const char *idle_gpus(const struct plan *plan, struct arena *arena)
 {
-    int64_t used = plan->chosen.gpus, paid = llround((double)used * plan->price.paid_per_used);
-    if (paid < 2 * used)
+    long long used = plan->chosen.gpus;
+    long long paid = llround((double)used * plan->price.paid_per_used);
+    const struct search_result *cheaper = cheaper_count(plan, paid);
+    if (paid <= used || (plan->request->search && !cheaper))
         return NULL;
-    for (size_t i = 0; i < plan->scaling_count; i++)
-        if (plan->scaling[i].gpus == paid &&
-            plan->scaling[i].cost_usd < plan->forecast.cost_usd.mid)
-            return text_format(arena,
-                               "the smallest instance has %lld of these GPUs and is paid for as a "
-                               "whole: --gpus %lld costs %s",
-                               (long long)paid, (long long)paid,
-                               text_usd(arena, plan->scaling[i].cost_usd));
-    return NULL;
+    const char *instead =
+        cheaper ? text_format(arena, "--gpus %lld costs %s instead of %s", (long long)cheaper->gpus,
+                              text_usd(arena, cheaper->cost_usd),
+                              text_usd(arena, plan->forecast.cost_usd.mid))
+                : text_format(arena, "--gpus %lld leaves none idle", paid);
+    return text_format(arena,
+                       "whole instances are paid for, %lld of these GPUs for the %lld that are "
+                       "used: %s",
+                       paid, used, instead);
 }
 
 static const char *unconnected_gpus(const struct plan *plan, struct arena *arena)
@@ -688,8 +582,8 @@ static const struct {
     notice *notice;
 } mistakes[] = {
     { "pairs_as_sft", pairs_as_sft },
-    { "does_not_fit", does_not_fit },
-    { "tight_memory", tight_memory },
+    { "does_not_fit", advice_does_not_fit },
+    { "tight_memory", advice_tight_memory },
     { "deadline_missed", deadline_missed },
     { "peak_for_sustained", peak_for_sustained },
     { "budget_missed", budget_missed },
@@ -699,21 +593,22 @@ static const struct {
     { "rows_cut", rows_cut },
     { "samples_for_tokens", samples_for_tokens },
     { "no_packing", no_packing },
+    { "packed_images", packed_images },
     { "lengths_assumed", lengths_assumed },
     { "tokens_estimated", tokens_estimated },
     { "data_is_a_sample", data_is_a_sample },
     { "context_beyond_data", context_beyond_data },
-    { "checkpointing_without_pressure", checkpointing_without_pressure },
-    { "logits_peak", logits_peak },
-    { "worst_batch", worst_batch },
-    { "host_memory", host_memory },
+    { "checkpointing_without_pressure", advice_checkpointing_without_pressure },
+    { "logits_peak", advice_logits_peak },
+    { "worst_batch", advice_worst_batch },
+    { "host_memory", advice_host_memory },
     { "wide_adapters", wide_adapters },
     { "engine_lacks_gpu", engine_lacks_gpu },
     { "stack_lacks_gpu", stack_lacks_gpu },
     { "engine_lacks_experts", engine_lacks_experts },
     { "engine_lacks_objective", engine_lacks_objective },
-    { "qlora_where_lora_fits", qlora_where_lora_fits },
-    { "full_under_pressure", full_under_pressure },
+    { "qlora_where_lora_fits", advice_qlora_where_lora_fits },
+    { "full_under_pressure", advice_full_under_pressure },
     { "launch_bound", launch_bound },
     { "better_settings", better_settings },
     { "more_gpus_cost_more", more_gpus_cost_more },
@@ -729,7 +624,7 @@ static const struct {
     { "pilot_doubtful", pilot_doubtful },
     { "pilot_throttled", pilot_throttled },
     { "pilot_of_another_stack", pilot_of_another_stack },
-    { "pilot_needs_more_memory", pilot_needs_more_memory },
+    { "pilot_needs_more_memory", advice_pilot_needs_more_memory },
     { "stale_prices", stale_prices },
     { "unconnected_gpus", unconnected_gpus },
     { "idle_gpus", idle_gpus },

@@ -235,6 +235,17 @@ const struct range *plan_cost_usd(const struct plan *plan)
     return plan->sweep.runs ? &plan->sweep.cost_usd : &plan->forecast.cost_usd;
 }
 
+// The pilot that is proposed takes as long as this plan's steps do.
+static void name_pilot(struct plan *plan, struct arena *arena)
+{
+    for (int i = 0; i < FORECAST_DRIVERS; i++) {
+        struct forecast_driver *driver = &plan->forecast.drivers[i];
+        if (driver->kind == FORECAST_EFFICIENCY && driver->measurement)
+            driver->measurement =
+                text_format(arena, "the speed, with %s", plan_pilot_length(plan, arena));
+    }
+}
+
 static enum err forecast(struct plan *plan, struct arena *arena)
 {
     struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
@@ -266,6 +277,7 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     chosen->cost_usd = plan->forecast.cost_usd.mid;
     chosen->tokens_per_s = plan->estimate.tokens_per_s * exp(plan->efficiency.log_mid);
     chosen->seconds_per_step = plan->estimate.timing.step_seconds / exp(plan->efficiency.log_mid);
+    name_pilot(plan, arena);
     TRY(objective_phases(&plan->phases, arena, &setup, exp(plan->efficiency.log_mid)));
     plan->meets_deadline = !(plan_wall_hours(plan)->mid * 3600 > plan->request->deadline);
     plan->meets_budget = !(plan_cost_usd(plan)->mid > plan->request->budget);

@@ -197,6 +197,9 @@ void plan_explain(const struct plan *plan, struct arena *arena, struct out *out)
 // A configuration as one line: "8 × h100-sxm, ddp8, micro-batch 4, checkpointing none".
 const char *plan_spell(const struct search_result *result, struct arena *arena);
 
+// Whether packing can be advised: trainers of pairs do not pack, and TRL no rows with images.
+bool plan_may_pack(const struct plan *plan);
+
 // What failed and repeated runs add to the hours, one line; NULL where they add nothing.
 const char *plan_repeats_words(const struct plan *plan, struct arena *arena);
 

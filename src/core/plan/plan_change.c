@@ -45,7 +45,7 @@ const char *plan_changes(const struct plan *plan, const struct search_result *re
     if (result->gpu != own->gpu || result->gpus != own->gpus)
         add(&out, text_format(arena, "%lld × %s", (long long)result->gpus, result->gpu->name));
     if (!result->stable && (own->stable || !plan->fits)) // a narrow table cuts the end
-        add(&out, "tight memory");
+        add(&out, text_format(arena, "tight memory (%s)", memory_chance(&result->memory, arena)));
     if (samplers_of(result) != samplers_of(own))
         add(&out, samplers_of(result) > 0
                       ? text_format(arena, "%.0f of them sample", samplers_of(result))

@@ -119,8 +119,7 @@ static enum err find_settings(struct search_result *out, bool *found, struct pla
 static enum err suggest_packing(struct plan *plan, struct arena *arena,
                                 const struct search_space *asked, struct search_space space)
 {
-    bool supervised = plan->objective.kind == OBJECTIVE_SFT; // trainers of pairs do not pack
-    if (space.rule.batching == BATCHING_PACKED || space.rule.full_rows || !supervised)
+    if (space.rule.batching == BATCHING_PACKED || space.rule.full_rows || !plan_may_pack(plan))
         return OK;
     space.rule.batching = BATCHING_PACKED;
     space.rule.shapes = NULL;
@@ -266,7 +265,8 @@ static enum err suggest_in_time(struct plan *plan, struct arena *arena)
     if (!isnan(plan->request->deadline) || !isnan(plan->request->budget))
         TRY(plan_within(&cheapest, &found, plan, arena, &plan->search, plan->request->deadline,
                         plan->request->budget));
-    return found ? suggest(plan, arena, "cheapest in time", &cheapest) : OK;
+    const char *why = isnan(plan->request->deadline) ? "cheapest in budget" : "cheapest in time";
+    return found ? suggest(plan, arena, why, &cheapest) : OK;
 }
 
 static enum err suggest_counts(struct plan *plan, struct arena *arena)
@@ -279,6 +279,39 @@ static enum err suggest_counts(struct plan *plan, struct arena *arena)
             TRY(suggest(plan, arena, "more GPUs", r));
     }
     return OK;
+}
+
+// What was asked for on fewer GPUs, where it is nearly sure to fit and takes clearly fewer GPU
+// hours: one percent below memory_sure must not hide them.
+static enum err suggest_unsure(struct plan *plan, struct arena *arena,
+                               const struct search_space *asked)
+{
+    const double nearly = 0.8, clearly = 0.8;
+    struct search_result least = { .gpu_hours = clearly * plan->chosen.gpu_hours };
+    if (!plan->fits || !plan->chosen.stable)
+        return OK;
+    for (int64_t gpus = 1; gpus < plan->chosen.gpus; gpus *= 2) {
+        struct search_space space = *asked;
+        struct search search;
+        space.gpu = plan->chosen.gpu;
+        space.gpus = gpus;
+        space.node_gpus = 0;
+        space.parallel = NULL;
+        space.global_batch = plan->chosen.workload.global_batch;
+        TRY(search_run(&search, arena, &space));
+        struct search_result *best = search.count ? &search.best[0] : NULL;
+        if (!best || best->stable || best->memory.fit_probability < nearly ||
+            !keeps_batch(plan, asked, best))
+            continue;
+        TRY(plan_settle(plan, arena, best));
+        if (best->gpu_hours < least.gpu_hours &&
+            !(best->wall_hours * 3600 > plan->request->deadline))
+            least = *best;
+    }
+    if (!least.gpu)
+        return OK;
+    const char *why = text_format(arena, "fewer (%s sure)", memory_chance(&least.memory, arena));
+    return suggest(plan, arena, why, &least);
 }
 
 enum err plan_compare(struct plan *plan, struct arena *arena, const struct search_space *asked)
@@ -296,6 +329,7 @@ enum err plan_compare(struct plan *plan, struct arena *arena, const struct searc
     TRY(suggest_in_time(plan, arena));
     TRY(suggest_least(plan, arena, found ? &settings : NULL));
     TRY(suggest_counts(plan, arena));
+    TRY(suggest_unsure(plan, arena, asked));
     if (found)
         TRY(suggest(plan, arena, plan->fits ? "better settings" : "settings that fit", &settings));
     TRY(suggest_packing(plan, arena, asked, space));

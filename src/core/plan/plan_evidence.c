@@ -123,8 +123,9 @@ const char *plan_unmeasured_words(const struct plan *plan, struct arena *arena)
         return NULL;
     return text_format(arena,
                        "there is no measured run of %s %s, so the range of the speed is wide, "
-                       "± %d %%; a five-minute pilot measures it",
-                       kind_words(plan), missing, percent_of(plan->prior.log_spread));
+                       "± %d %%; %s measures it",
+                       kind_words(plan), missing, percent_of(plan->prior.log_spread),
+                       plan_pilot_length(plan, arena));
 }
 
 static void put_level(struct json_writer *w, const struct plan *plan, int factor,

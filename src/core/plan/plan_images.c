@@ -126,12 +126,12 @@ const char *plan_images_words(const struct plan *plan, struct arena *arena)
     const struct vision *tower = plan->model->tower;
     double weights =
         vision_encoder_weights(tower) + vision_projector_weights(tower, (double)plan->model->width);
+    long long each = llround(load.tokens / load.images);
     return text_format(arena,
-                       "%.3g per example, %s tokens each on average: %s of the tokens; encoder of "
+                       "%.3g per example, %s token%s each on average: %s of the tokens; encoder of "
                        "%s weights, %s: %s of a step",
-                       load.images / plan->chosen.workload.examples,
-                       text_commas(arena, llround(load.tokens / load.images)),
-                       text_share(arena, load.tokens / plan->rule.tokens),
+                       load.images / plan->chosen.workload.examples, text_commas(arena, each),
+                       each == 1 ? "" : "s", text_share(arena, load.tokens / plan->rule.tokens),
                        text_count(arena, weights),
                        plan->chosen.recipe.trains_encoder ? "trained too" : "frozen",
                        text_share(arena, share_of_step(plan)));

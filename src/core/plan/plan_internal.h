@@ -97,6 +97,9 @@ void plan_rows_of_pilot(struct workload_rule *rule, struct arena *arena, const s
 
 // --- what the forecast rests on ----------------------------------------------
 
+// How long a pilot of the plan takes at least: "a five-minute pilot" (plan_pilot.c).
+const char *plan_pilot_length(const struct plan *plan, struct arena *arena);
+
 void plan_assume(struct plan *plan);
 void plan_assume_pilot(struct plan *plan);
 

@@ -13,6 +13,24 @@ static double percent(double log_spread)
     return 100 * (exp(STATS_P90 * log_spread) - 1);
 }
 
+// --- how long one takes ------------------------------------------------------
+
+// From the start of the job: a result needs eight ordinary steps, after a few that warm up.
+const char *plan_pilot_length(const struct plan *plan, struct arena *arena)
+{
+    const double steps = 10, usual = 5, longest = 20; // minutes; pilot stops at the longest
+    const double *seconds = plan->forecast.middle.seconds;
+    double start = seconds[OVERHEAD_STARTUP] + seconds[OVERHEAD_COMPILATION] +
+                   seconds[OVERHEAD_LOADING] + seconds[OVERHEAD_WIDTHS];
+    double minutes = (start + steps * plan->chosen.seconds_per_step) / 60;
+    if (!(minutes > usual))
+        return "a five-minute pilot";
+    minutes = usual * ceil(minutes / usual);
+    return minutes > longest
+               ? text_format(arena, "a pilot of %.0f minutes (--minutes %.0f)", minutes, minutes)
+               : text_format(arena, "a pilot of %.0f minutes", minutes);
+}
+
 // --- options -----------------------------------------------------------------
 
 void plan_request_like(struct plan_request *request, const struct pilot *pilot, struct arena *arena)

@@ -60,6 +60,11 @@ enum err plan_batching(int *out, const struct plan *plan)
     return OK;
 }
 
+bool plan_may_pack(const struct plan *plan)
+{
+    return plan->objective.kind == OBJECTIVE_SFT && !(plan->rule.images.images > 0);
+}
+
 const char *plan_missing_data(const struct plan_request *request, struct arena *arena)
 {
     const char *name = request->named_data, *slash = name ? strchr(name, '/') : NULL;

@@ -173,17 +173,19 @@ const char *plan_memory_words(const struct memory *memory, struct out *out)
 {
     struct arena *arena = out->arena;
     const char *allocated = text_bytes(arena, memory->allocated_bytes);
-    const char *device = text_bytes(arena, memory->device_bytes);
+    double needed = memory_needed_bytes(memory);
     if (!memory->fits)
         return text_format(arena, "%s: needs %s (peak %s allocated %s), there are %s",
                            out_styled(out, OUT_BAD, "DOES NOT FIT"),
-                           text_bytes(arena, memory_needed_bytes(memory)), allocated,
-                           plan_moment_words(memory), device);
+                           text_bytes_apart(arena, needed, memory->device_bytes), allocated,
+                           plan_moment_words(memory),
+                           text_bytes_apart(arena, memory->device_bytes, needed));
     return text_format(arena, "%s: peak %s allocated (%s), %s reserved, of %s",
                        out_styled(out, search_is_stable(memory) ? OUT_GOOD : OUT_WARNING,
                                   memory_verdict(memory, arena)),
                        allocated, plan_moment_words(memory),
-                       text_bytes(arena, memory->reserved_bytes), device);
+                       text_bytes(arena, memory->reserved_bytes),
+                       text_bytes(arena, memory->device_bytes));
 }
 
 const char *plan_filled_words(const struct memory *memory, int planned, const struct model *model,
@@ -316,6 +318,15 @@ static void put_objective(const struct plan *plan, struct arena *arena, struct o
     put_line(out, objective_names[plan->objective.kind], out_string(&line));
 }
 
+// A run that does not fill its only step takes a part of the time of a full one.
+static double step_seconds(const struct plan *plan)
+{
+    const struct workload *workload = &plan->chosen.workload;
+    double full = plan->chosen.seconds_per_step;
+    bool one = workload->steps == 1 && !objective_samples(plan->objective.kind);
+    return one ? fmin(full, workload->processed_tokens / plan->forecast.tokens_per_s.mid) : full;
+}
+
 static void put_run(const struct plan *plan, struct arena *arena, struct out *out)
 {
     const struct workload *workload = &plan->chosen.workload;
@@ -336,17 +347,17 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
             ? "assuming every row fills the context"
             : text_format(arena, "%.0f %% padding (%s)", 100 * workload->padding_share,
                           batching_names_auto[workload->batching]);
-    const char *passes = objective_samples(plan->objective.kind) // steps say how many prompts
-                             ? ""
-                             : text_format(arena, " × %.*g epoch%s", plan->rule.steps > 0 ? 3 : 6,
-                                           workload->epochs, workload->epochs == 1 ? "" : "s");
+    const char *passes =
+        objective_samples(plan->objective.kind) // steps say how many prompts
+            ? ""
+            : text_format(arena, " × %s epoch%s", workload_spell_epochs(workload->epochs, arena),
+                          workload->epochs == 1 ? "" : "s");
     put_line(out, "run",
              text_format(arena, "%s tokens%s, %s: %s processed in %s step%s of %s",
                          text_count(arena, workload->tokens), passes, rows,
                          text_count(arena, workload->processed_tokens),
                          text_commas(arena, llround(workload->steps)),
-                         workload->steps == 1 ? "" : "s",
-                         text_seconds(arena, plan->chosen.seconds_per_step)));
+                         workload->steps == 1 ? "" : "s", text_seconds(arena, step_seconds(plan))));
     if (plan_images_words(plan, arena))
         put_line(out, "images", plan_images_words(plan, arena));
     if (plan->objective.kind != OBJECTIVE_SFT)

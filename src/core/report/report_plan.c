@@ -3,6 +3,8 @@
 
 #include "core/report/report_internal.h"
 
+#include "core/forecast/workload.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -43,10 +45,10 @@ static const char *describe(struct report_page *page, const struct json *plan)
     struct arena *arena = page->arena;
     const struct json *c = report_at(plan, "configuration");
     return text_format(arena,
-                       "%s tokens × %.6g epoch%s with %s: %s, %s, context %s, micro-batch %.0f, "
+                       "%s tokens × %s epoch%s with %s: %s, %s, context %s, micro-batch %.0f, "
                        "global batch %.0f, batching %s, activation checkpointing %s.",
                        spell(arena, report_number(plan, "workload.tokens"), CHART_COUNT),
-                       report_number(plan, "workload.epochs"),
+                       workload_spell_epochs(report_number(plan, "workload.epochs"), arena),
                        report_number(plan, "workload.epochs") == 1 ? "" : "s",
                        report_word(arena, c, "stack"), report_word(arena, c, "precision"),
                        report_word(arena, c, "parallel"),

@@ -396,3 +396,23 @@ TEST(hosting_and_plan_price_several_nodes_by_the_same_offers) // L4
     CHECK_NEAR(price->usd_per_gpu_hour[0], least, 1e-12);
     CHECK(price->usd_per_gpu_hour[price->offers - 1] <= most);
 }
+
+static const char *picks_of(struct asked *a)
+{
+    struct out out = { .arena = &test_arena };
+    hosting_text(answer(a), &test_arena, &out);
+    return strstr(out_string(&out), "\nRecommended");
+}
+
+TEST(hosting_shows_no_pick_that_says_nothing)
+{
+    struct asked *a = ask(usual);
+    const char *open = picks_of(a);
+    CHECK(open && !strstr(open, "  cheapest in time"));
+    const struct hosting_row *best = a->hosting.recommended, *smallest = a->hosting.smallest;
+    if (best && smallest && best != smallest && best->gpus <= smallest->gpus)
+        CHECK(!strstr(open, "  fewest GPUs")); // the best choice has as few
+    a->request.deadline = 4 * 3600;
+    const char *limited = picks_of(a);
+    CHECK(limited && strstr(limited, "  cheapest in time"));
+}

@@ -28,6 +28,15 @@ static const struct {
     { "rows_cut", "\"packing\":\"off\",\"mean_length\":4200,\"context\":2048",
       "\"packing\":\"off\",\"mean_length\":4200" },
     { "no_packing", "\"packing\":\"off\",\"micro_batch\":\"8\"", "\"packing\":\"on\"" },
+    { "packed_images",
+      "\"model\":\"qwen2.5-vl-7b\",\"examples\":20000,\"image_size\":\"1024x1024\","
+      "\"packing\":\"on\"",
+      "\"model\":\"qwen2.5-vl-7b\",\"examples\":20000,\"image_size\":\"1024x1024\","
+      "\"packing\":\"on\",\"stack\":\"ms-swift\"" },
+    { "host_memory",
+      "\"model\":\"llama-3.1-70b\",\"method\":\"full\",\"gpu\":\"v100\",\"gpus\":8,"
+      "\"parallel\":\"fsdp offload optimizer\"",
+      "\"method\":\"full\",\"weights\":\"fp32\",\"gpus\":8" },
     { "lengths_assumed", "\"packing\":\"off\"", "\"packing\":\"off\",\"examples\":100000" },
     { "context_beyond_data", "\"packing\":\"off\",\"mean_length\":100,\"context\":8192",
       "\"packing\":\"off\",\"mean_length\":2000,\"context\":8192" },
@@ -54,8 +63,8 @@ static const struct {
       "\"stack\":\"native\",\"model\":\"qwen3-30b-a3b\"" },
     { "engine_lacks_objective", "\"stack\":\"native\",\"objective\":\"dpo\",\"method\":\"full\"",
       "\"stack\":\"native\",\"objective\":\"dpo\"" },
-    { "qlora_where_lora_fits", "\"method\":\"qlora\",\"packing\":\"on\",\"gpu\":\"h200\"",
-      "\"method\":\"lora\",\"gpu\":\"h200\"" },
+    { "qlora_where_lora_fits", "\"method\":\"qlora\",\"checkpointing\":\"full\"",
+      "\"method\":\"lora\",\"checkpointing\":\"full\"" },
     { "full_under_pressure", "\"method\":\"full\",\"gpu\":\"rtx-4090\",\"gpus\":1",
       "\"method\":\"full\",\"gpu\":\"h200\",\"gpus\":8" },
     { "launch_bound",
@@ -78,6 +87,8 @@ static const struct {
     { "unmeasured_configuration", "\"gpu\":\"gaudi3\"", "\"gpu\":\"h200\"" },
     { "stale_prices", "\"gpu\":\"h100\",\"gpus\":8", "\"price\":2" },
     { "idle_gpus", "\"gpu\":\"gb200\",\"gpus\":1", "\"gpu\":\"gb200\",\"gpus\":4" },
+    { "idle_gpus", "\"gpus\":5", "\"gpus\":4" },
+    { "idle_gpus", "\"gpus\":9", "\"gpus\":16" },
     { "unconnected_gpus", "\"gpu\":\"gh200\",\"gpus\":4", "\"gpu\":\"gh200\",\"gpus\":1" },
 };
 
@@ -104,4 +115,119 @@ TEST(advice_of_a_sound_plan_is_short)
     const struct plan *plan =
         plan_with("\"stack\":\"nemo\",\"packing\":\"on\",\"price\":2,\"gpu\":\"h200\"");
     CHECK(plan->advice.count <= 1);
+}
+
+// Rows of 300 tokens on average, up to 2,176, on a card that they fill.
+#define TIGHT                                                                                   \
+    "\"tokens\":1.2e6,\"examples\":4000,\"packing\":\"off\",\"context\":2176,\"gpu\":\"4090\"," \
+    "\"method\":\"qlora\",\"stack\":\"unsloth\",\"epochs\":3"
+
+TEST(advice_against_checkpointing_is_given_only_where_the_rest_fits)
+{
+    static const char *const code = "checkpointing_without_pressure";
+    for (int rows = 1; rows <= 4; rows *= 2) {
+        const char *settings =
+            text_format(&test_arena,
+                        TIGHT ",\"micro_batch\":\"%d\",\"global_batch\":64,\"search\":false", rows);
+        const struct plan *full = plan_with(text_format(
+            &test_arena, "%s,\"checkpointing\":\"full\",\"parallel\":\"single\"", settings));
+        const struct plan *none =
+            plan_with(text_format(&test_arena, "%s,\"checkpointing\":\"none\"", settings));
+        CHECK((warning_of(full, code) != NULL) == (none->fits && none->chosen.stable));
+    }
+}
+
+TEST(advice_of_lora_for_full_tuning_is_better_in_what_it_promises)
+{
+    static const char *const unpressed[] = {
+        "\"model\":\"mistral-7b\",\"tokens\":2e8,\"method\":\"full\",\"gpu\":\"a100-40gb\","
+        "\"gpus\":4",
+        "\"model\":\"qwen2.5-7b\",\"objective\":\"grpo\",\"method\":\"full\",\"gpus\":8,"
+        "\"examples\":"
+        "5000,\"steps\":100,\"response_length\":\"2000,6000,16000\"",
+    };
+    for (size_t i = 0; i < sizeof unpressed / sizeof *unpressed; i++)
+        CHECK(!warning_of(plan_with(unpressed[i]), "full_under_pressure"));
+}
+
+TEST(advice_names_no_way_out_that_the_plan_has_taken)
+{
+    const char *text = warning_of(plan_with("\"gpu\":\"rtx-4090\",\"micro_batch\":\"1\","
+                                            "\"checkpointing\":\"full\",\"search\":false"),
+                                  "tight_memory");
+    CHECK(text && !strstr(text, "micro-batch") && !strstr(text, "--checkpointing"));
+    text =
+        warning_of(plan_with("\"gpu\":\"rtx-4090\",\"micro_batch\":\"1\",\"checkpointing\":"
+                             "\"full\",\"search\":false,\"stack\":\"unsloth\",\"method\":\"qlora\","
+                             "\"context\":200000"),
+                   "does_not_fit");
+    CHECK(text && !strstr(text, "qlora") && strstr(text, "--context"));
+    text = warning_of(plan_with("\"objective\":\"grpo\",\"examples\":5000,\"steps\":100,\"gpus\":8,"
+                                "\"micro_batch\":\"1\",\"method\":\"full\",\"search\":false,"
+                                "\"response_length\":\"2000,6000,16000\""),
+                      "logits_peak");
+    CHECK(text && !strstr(text, "micro-batch"));
+    const struct plan *images =
+        plan_with("\"model\":\"qwen2.5-vl-7b\",\"examples\":20000,\"image_size\":"
+                  "\"256x256\",\"packing\":\"off\",\"micro_batch\":\"8\"");
+    CHECK(!warning_of(images, "no_packing"));
+}
+
+TEST(advice_where_nothing_is_searched_names_settings_that_fit)
+{
+    const struct plan *plan =
+        plan_with(TIGHT ",\"micro_batch\":\"4\",\"checkpointing\":\"none\",\"search\":false");
+    const char *text = warning_of(plan, "does_not_fit");
+    CHECK(text && strstr(text, "with --checkpointing full it fits") && !strstr(text, "qlora"));
+    CHECK(plan_with(TIGHT ",\"micro_batch\":\"4\",\"checkpointing\":\"full\",\"search\":false")
+              ->fits);
+}
+
+TEST(advice_on_idle_gpus_names_the_number_that_costs_less)
+{
+    const char *text = warning_of(plan_with("\"gpus\":5"), "idle_gpus");
+    CHECK(text && strstr(text, "8 of these GPUs for the 5") && strstr(text, "--gpus 8 costs"));
+    CHECK(warning_of(plan_with("\"gpus\":9,\"search\":false"), "idle_gpus"));
+}
+
+TEST(advice_on_host_memory_says_with_what_it_compares)
+{
+    const char *text =
+        warning_of(plan_with("\"model\":\"llama-3.1-70b\",\"method\":\"full\",\"gpu\":"
+                             "\"v100\",\"gpus\":8,\"search\":false,\"parallel\":"
+                             "\"fsdp offload optimizer\""),
+                   "host_memory");
+    CHECK(text && strstr(text, "aws/p3"));
+}
+
+TEST(advice_on_a_missed_budget_names_the_command_that_compares_offers)
+{
+    static const char *const members =
+        "\"gpus\":8,\"budget\":500,\"deadline\":\"4h\",\"tokens\":1e10";
+    const char *command = "gpuhours hosts --plan plan.json --deadline 4h --budget 500";
+    const char *text = warning_of(plan_with(members), "budget_missed");
+    CHECK(text && strstr(text, command));
+    text =
+        warning_of(plan_with(text_format(&test_arena, "%s,\"price\":3", members)), "budget_missed");
+    CHECK(text && !strstr(text, command)); // who gives a price has an offer
+}
+
+TEST(advice_proposes_a_pilot_as_long_as_its_steps_need)
+{
+    const struct plan *slow =
+        plan_with("\"model\":\"qwen2.5-7b\",\"objective\":\"grpo\",\"examples\":5000,\"steps\":100,"
+                  "\"method\":\"full\",\"gpus\":8,\"response_length\":\"2000,6000,16000\","
+                  "\"search\":false");
+    const struct plan *fast =
+        plan_with("\"startup\":\"60s\",\"search\":false,\"model\":\"llama-3.2-1b\","
+                  "\"global_batch\":8");
+    const char *slowly = NULL, *quickly = NULL;
+    for (int i = 0; i < FORECAST_DRIVERS; i++) {
+        if (slow->forecast.drivers[i].kind == FORECAST_EFFICIENCY)
+            slowly = slow->forecast.drivers[i].measurement;
+        if (fast->forecast.drivers[i].kind == FORECAST_EFFICIENCY)
+            quickly = fast->forecast.drivers[i].measurement;
+    }
+    CHECK(slow->chosen.seconds_per_step > 200);
+    CHECK(slowly && strstr(slowly, "--minutes") && quickly && strstr(quickly, "five-minute"));
 }

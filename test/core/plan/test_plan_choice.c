@@ -497,3 +497,56 @@ TEST(plan_of_further_runs_is_that_of_a_sweep_with_one_more)
     CHECK(strstr(plan_repeats_words(tuned, &test_arena), "5 further runs: "));
     CHECK(strstr(plan_repeats_words(tuned, &test_arena), "at the median"));
 }
+
+TEST(plan_shows_fewer_gpus_that_nearly_surely_fit_at_clearly_fewer_hours)
+{
+    const struct plan *plan = planning_make(
+        "{\"model\":\"llama-3.1-8b\",\"tokens\":1.2e6,\"examples\":4000,\"packing\":\"off\","
+        "\"context\":2176,\"gpu\":\"4090\",\"method\":\"qlora\",\"stack\":\"unsloth\",\"epochs\":3,"
+        "\"checkpointing\":\"none\"}");
+    const struct plan_alternative *unsure = NULL;
+    for (size_t i = 0; i < plan->alternative_count; i++)
+        if (strstr(plan->alternatives[i].why, "% sure"))
+            unsure = &plan->alternatives[i];
+    CHECK(plan->chosen.gpus > 1 && plan->chosen.stable && unsure);
+    if (!unsure)
+        return;
+    const struct search_result *r = &unsure->result;
+    CHECK(r->gpus < plan->chosen.gpus && r->gpu_hours < 0.8 * plan->chosen.gpu_hours);
+    CHECK(!r->stable && r->memory.fit_probability >= 0.8);
+    CHECK(r->recipe.checkpointing == RECIPE_KEEP_ALL);
+}
+
+TEST(plan_within_a_budget_alone_names_no_time)
+{
+    const struct plan *plan = planning_make("{\"model\":\"llama-3.1-8b\",\"tokens\":2e8,\"gpu\":"
+                                            "\"a100\",\"gpus\":8,\"budget\":20}");
+    bool found = false;
+    for (size_t i = 0; i < plan->alternative_count; i++) {
+        CHECK(strcmp(plan->alternatives[i].why, "cheapest in time"));
+        found |= !strcmp(plan->alternatives[i].why, "cheapest in budget");
+    }
+    CHECK(found);
+}
+
+static const char *text_with(const char *members)
+{
+    const struct plan *plan = planning_make(text_format(
+        &test_arena, "{\"model\":\"llama-3.1-8b\",\"gpu\":\"h100\",\"gpus\":1,\"search\":false,%s}",
+        members));
+    struct out out = { .arena = &test_arena };
+    plan_text(plan, &test_arena, &out);
+    return out_string(&out);
+}
+
+TEST(plan_of_less_than_a_step_shows_the_time_that_it_takes)
+{
+    const char *text = text_with("\"tokens\":10000");
+    CHECK(strstr(text, "1 step of 1.")); // 10,000 tokens at about 7,700 a second, not a full step
+}
+
+TEST(plan_shows_parts_of_epochs_in_three_digits)
+{
+    CHECK(strstr(text_with("\"tokens\":20000,\"epochs\":64.9351"), "64.9 epochs"));
+    CHECK(strstr(text_with("\"tokens\":20000,\"epochs\":1250"), "1250 epochs"));
+}
