@@ -21,9 +21,9 @@ const spellings = {
     targets: ["all-linear", "attention", "q,v"], packing: ["on", "off"], mean_length: ["180", "1500"],
     deadline: ["4h", "2 d", "30 min"], startup: ["90", "5 min"], compile: ["2 min"], save_interval: ["30 min"],
     storage: ["2 GB/s", "200 MB/s"], budget: ["50", "5000"], price: ["1.99", "0", "12"], retries: ["0", "1", "2.5"],
-    pad_to_multiple_of: ["8", "64"], alpha: ["16"], failed_runs: ["0", "1"], runs: ["1", "20"], parallel_runs: ["1", "4"], evals_per_epoch: ["4"], evaluate_every: ["50", "0"], save_every: ["100", "0"], failures_per_gpu_hour: ["1e-4"],
+    pad_to_multiple_of: ["8", "64"], alpha: ["16"], failed_runs: ["0", "1"], runs: ["1", "20"], parallel_runs: ["1", "4"], evals_per_epoch: ["4"], evaluate_every: ["50", "0"], save_every: ["100", "0"], saves_per_epoch: ["4"], failures_per_gpu_hour: ["1e-4"],
     async_steps: ["0", "1", "4"], image_size: ["1024x768", "336x336"], image_max_pixels: ["589824"], images: ["1", "4"],
-    generations: ["8"], response_length: ["200,600,2000", "600"], sampler_gpus: ["1", "4"], steps: ["100"], updates: ["1", "8"], rounds: ["1", "4"], seed: ["7", "123"],
+    generations: ["8"], response_length: ["200,600,2000", "600"], response_limit: ["4096", "300"], sampler_gpus: ["1", "4"], steps: ["100"], updates: ["1", "8"], rounds: ["1", "4"], seed: ["7", "123"],
 };
 const common = ["method", "rank", "context", "batching", "precision", "checkpointing", "gpu", "gpus", "stack", "epochs",
     "micro_batch", "global_batch", "price", "retries"];

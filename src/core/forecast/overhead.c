@@ -122,9 +122,12 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
                          const struct node *node)
 {
     const struct fact *held_out;
-    *out = (struct overheads){
-        .gpus = 1, .epochs = 1, .steps = 1, .evaluate_every = NAN, .save_every = NAN
-    };
+    *out = (struct overheads){ .gpus = 1,
+                               .epochs = 1,
+                               .steps = 1,
+                               .evaluate_every = NAN,
+                               .save_every = NAN,
+                               .saves_per_epoch = NAN };
     out->startup_seconds = (struct assumption){
         "start-up", "s", { 60, 180, 600 }, ASSUMPTION_ASSUMED, "container, imports, process groups",
         NULL,
@@ -246,6 +249,9 @@ void overhead_pace(struct overheads *out, double epochs, double steps)
 {
     out->epochs = epochs;
     out->steps = steps;
+    if (!isnan(out->saves_per_epoch))
+        out->save_every =
+            out->saves_per_epoch > 0 ? fmax(1, steps / (epochs * out->saves_per_epoch)) : 0;
     if (isnan(out->evaluate_every))
         return;
     double count = out->evaluate_every > 0 ? floor(steps / out->evaluate_every) : 1;

@@ -40,6 +40,7 @@ struct overheads {
     struct assumption save_seconds;       // likewise; mid 0: by bytes
     struct assumption stall_share;        // of the steps' time, on top, as a pilot measured it
     double evaluate_every, save_every;    // steps, in place of the above; 0: at the end; NAN: not
+    double saves_per_epoch;               // from which overhead_pace() makes save_every; NAN: not
     double epochs, steps;                 // set by overhead_pace()
     // Set by overhead_configure().
     double gpus;

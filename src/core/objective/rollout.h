@@ -48,7 +48,7 @@ struct rollout {
     double prompts, generations; // of one step
     double prompt_length;        // on average
     double p10, p50, p90;        // lengths of answers
-    double limit;                // an answer ends there: the context less the prompt
+    double limit;                // an answer ends there: at most the context less the prompt
     double gpus;                 // of their own; 0: the trainer's, in turns
     double tensor;               // GPUs of one engine; 0: the fewest that hold weights and cache
     double oversampling;         // answers sampled for each that is trained on

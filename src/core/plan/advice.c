@@ -216,12 +216,23 @@ static const char *tokens_estimated(const struct plan *plan, struct arena *arena
 static const char *data_is_a_sample(const struct plan *plan, struct arena *arena)
 {
     const struct plan_request *request = plan->request;
+    const struct plan_request *given = request->given;
+    if (given && !request->lengths && given->tokens > request->tokens)
+        return text_format(arena,
+                           "--tokens is %s and the plan is for %s: the trainer's configuration "
+                           "leaves the others out, or only evaluates on them",
+                           text_commas(arena, given->tokens), text_commas(arena, request->tokens));
     if (!(request->sample_examples > 0))
         return NULL;
+    const char *counted = text_commas(arena, llround(request->sample_examples));
+    const char *planned = text_commas(arena, request->examples);
+    if (!given || (given->tokens <= 0 && given->examples <= 0))
+        return text_format(arena,
+                           "%s examples were counted and the plan is for %s: the trainer's "
+                           "configuration leaves the others out, or only evaluates on them",
+                           counted, planned);
     return text_format(arena, "%s examples were counted and the plan is for %s, as --%s says; %s",
-                       text_commas(arena, llround(request->sample_examples)),
-                       text_commas(arena, request->examples),
-                       request->given->tokens > 0 ? "tokens" : "examples",
+                       counted, planned, given->tokens > 0 ? "tokens" : "examples",
                        "their lengths are taken as those of all");
 }
 
@@ -401,7 +412,8 @@ static const char *no_evaluation(const struct plan *plan, struct arena *arena)
 static const char *no_saves(const struct plan *plan, struct arena *arena)
 {
     const struct overhead_times *times = &plan->forecast.middle;
-    bool asked = !isnan(plan->request->save_interval) || plan->request->save_every >= 0;
+    bool asked = !isnan(plan->request->save_interval) || plan->request->save_every >= 0 ||
+                 !isnan(plan->request->saves_per_epoch);
     if (!asked || times->saves > 1 || plan->forecast.wall_hours.mid < 4)
         return NULL;
     return text_format(

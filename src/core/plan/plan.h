@@ -49,10 +49,10 @@ struct plan_request {
     double images; // of an example
     int64_t generations, sampler_gpus, async_steps, steps, updates, rounds;
     int64_t gpus, nodes, tokens, examples, context, global_batch, seed;
-    int64_t pad_to_multiple_of, runs, parallel_runs, image_max_pixels;
+    int64_t response_limit, pad_to_multiple_of, runs, parallel_runs, image_max_pixels;
     double epochs, mean_length, labelled_share;
     int64_t evaluate_every, save_every;
-    double eval_share, evals_per_epoch, retries, failed_runs;
+    double eval_share, evals_per_epoch, saves_per_epoch, retries, failed_runs;
     double startup, compile, storage, save_interval, failures_per_gpu_hour; // seconds, bytes/s
     double deadline, budget, price;                                         // seconds, USD
     bool search; // alternatives over the whole catalog
@@ -77,9 +77,12 @@ struct plan_request {
     double sample_spread;   // likewise: relative deviation of the tokens of such a sample
     struct profile_warning uncounted[PROFILE_WARNINGS]; // likewise: what the data has besides
     size_t uncounted_count;
-    bool has_pairs;                    // likewise: rows are chosen and rejected answers
-    bool pairs_in_order;               // and lengths has the two of each pair side by side
-    const char *unknown_objective;     // set by plan_from(): what the trainer was configured for
+    bool has_pairs;      // likewise: rows are chosen and rejected answers
+    bool pairs_in_order; // and lengths has the two of each pair side by side
+    // Set by plan_from(): what the trainer keeps of the data before it trains.
+    int64_t most_examples; // the first so many; PLAN_NOT_GIVEN: all
+    double held_out; // then evaluated on and not trained on: a share, or rows from 1 on; 0: none
+    const char *unknown_objective;     // likewise: what the trainer was configured for
     const char *named_data, *named_at; // likewise: the data set that it names, and where
 };
 

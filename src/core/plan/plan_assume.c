@@ -98,12 +98,14 @@ static void add_workload(struct plan *plan)
     const struct workload *workload = &plan->chosen.workload;
     const struct workload_rule *rule = &plan->rule;
     bool counted = request->lengths && !(request->given && request->given->tokens > 0);
+    const char *counted_by = request->token_spread > 0 ? "counted with another model's tokenizer"
+                                                       : "counted with the model's tokenizer";
     struct origin tokens =
         counted ? (struct origin){ ASSUMPTION_MEASURED,
-                                   request->sample_examples > 0 ? "mean of a sample × --examples"
-                                   : request->token_spread > 0
-                                       ? "counted with another model's tokenizer"
-                                       : "counted with the model's tokenizer" }
+                                   !(request->sample_examples > 0) ? counted_by
+                                   : request->given && request->given->examples > 0
+                                       ? "mean of a sample × --examples"
+                                       : "counted, less what the trainer leaves out" }
                 : origin_of(request, "tokens", "examples × mean length, both given");
     if (tokens.origin == ASSUMPTION_ASSUMED)
         tokens.origin = ASSUMPTION_GIVEN;

@@ -89,16 +89,86 @@ static void remark(struct filling *f, const char *key, const char *why)
                                                                  .remark = why });
 }
 
+// --- the objective as trainers spell it --------------------------------------
+
+// As trainers spell them. What is not here is not modelled, and never taken for supervised tuning.
+static const struct trainer_config_word objectives[] = {
+    { "sft", "sft" },
+    { "pt", "sft" },
+    { "pretrain", "sft" },
+    { "dpo", "dpo" },
+    { "ipo", "ipo" },
+    { "kto", "kto" },
+    { "orpo", "orpo" },
+    { "simpo", "simpo" },
+    { "rm", "reward" },
+    { "reward", "reward" },
+    { "grpo", "grpo" },
+    { "dapo", "dapo" },
+    { "gspo", "gspo" },
+    { "rloo", "rloo" },
+    { "ppo", "ppo" },
+    { "gae", "ppo" },
+    { "group_norm", "grpo" },
+    { "dr_grpo", "grpo" },
+    { 0 },
+};
+
+// Losses that DPO's and CPO's trainers choose by a key, and that are objectives of their own here.
+static const struct trainer_config_word losses[] = {
+    { "ipo", "ipo" },
+    { "orpo", "orpo" },
+    { "simpo", "simpo" },
+    { 0 },
+};
+
+static const char *look_up(const struct trainer_config_word *words, const char *word)
+{
+    for (; words->from; words++)
+        if (!strcasecmp(words->from, word))
+            return words->to;
+    return NULL;
+}
+
+static enum objective_kind kind_of(const char *name)
+{
+    int kind = 0;
+    while (kind < OBJECTIVES && strcmp(objective_names[kind], name) != 0)
+        kind++;
+    return (enum objective_kind)(kind < OBJECTIVES ? kind : OBJECTIVE_SFT);
+}
+
+// The objective as it is said: by a setting, else by the program's name, else by a key of its own.
+static enum trainer_config_fact_name objective_fact(const struct filling *f)
+{
+    return given(f, FACT_OBJECTIVE) ? FACT_OBJECTIVE
+           : given(f, FACT_PROGRAM) ? FACT_PROGRAM
+                                    : FACT_KIND;
+}
+
+static const char *objective_of(const struct filling *f)
+{
+    const char *said = given(f, objective_fact(f)), *loss = given(f, FACT_LOSS);
+    const char *by_loss = loss ? look_up(losses, loss) : NULL;
+    if (by_loss && (!said || !strcmp(said, "dpo") || !strcmp(said, "cpo")))
+        return by_loss;
+    return said ? look_up(objectives, said) : NULL;
+}
+
 // --- defaults ----------------------------------------------------------------
 
 // Whether another fact makes a default pointless.
 static bool is_pointless(const struct filling *f, enum trainer_config_fact_name fact)
 {
     bool full = is_set_to(f, FACT_ADAPTER, "full") || is_set_to(f, FACT_ADAPTER, "none");
+    bool verl = f->config->trainers >> TRAINER_VERL & 1;
     switch (fact) {
     case FACT_RANK:
     case FACT_TARGETS: return full || !given(f, FACT_ADAPTER);
     case FACT_ADAPTER: return !given(f, FACT_MODEL) || given(f, FACT_RANK);
+    case FACT_CONTEXT: return f->samples; // prompts and answers have limits of their own
+    case FACT_KL: return !f->samples || (is_set_to(f, objective_fact(f), "rloo") && !verl);
+    case FACT_SAVE_WHEN: return given(f, FACT_SAVE_EVERY) != NULL;
     case FACT_EVALS: return given(f, FACT_EVAL_EVERY) != NULL;
     case FACT_EVAL_SHARE: return given(f, FACT_EVAL_SET) != NULL;
     case FACT_EPOCHS: return given(f, FACT_STEPS) != NULL;
@@ -186,8 +256,8 @@ static enum err fill_method(struct filling *f)
 static enum err fill_plain(struct filling *f)
 {
     static const enum trainer_config_fact_name plain[] = {
-        FACT_MODEL,      FACT_PRECISION, FACT_WEIGHTS,     FACT_OPTIMIZER, FACT_CONTEXT,
-        FACT_EVAL_SHARE, FACT_SEED,      FACT_IN_BACKWARD, FACT_EXPERTS,
+        FACT_MODEL,   FACT_PRECISION, FACT_WEIGHTS,     FACT_OPTIMIZER,
+        FACT_CONTEXT, FACT_SEED,      FACT_IN_BACKWARD, FACT_EXPERTS,
     };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         TRY(set_fact(f, plain[i]));
@@ -226,6 +296,22 @@ static enum err set_amount(struct filling *f, const char *option, double value)
     return set(f, option, text_format(f->config->arena, "%.10g", value));
 }
 
+// What is held out is not trained on, and --eval-share is of what is.
+static enum err fill_rows(struct filling *f)
+{
+    double held = amount(f, FACT_EVAL_SHARE);
+    f->request->held_out = held;
+    const char *sets = given(f, FACT_DATASET);
+    int64_t most = number(f, FACT_MOST_ROWS, 0);
+    for (const char *c = sets; c && *c; c++)
+        most += *c == ',' ? number(f, FACT_MOST_ROWS, 0) : 0; // of each data set
+    if (most)
+        f->request->most_examples = most;
+    if (!given(f, FACT_EVAL_SHARE) || held >= 1)
+        return OK;
+    return set(f, "eval_share", text_format(f->config->arena, "%.4g", held / (1 - held)));
+}
+
 static enum err fill_length(struct filling *f)
 {
     if (!given(f, FACT_STEPS))
@@ -255,24 +341,22 @@ static enum err fill_evaluations(struct filling *f)
 
 static enum err fill_saves(struct filling *f)
 {
-    static const char *const by_epoch = "a plan assumes a save per epoch at least";
-    static const char *const lost = "set --save-every instead";
     const char *when = given(f, FACT_SAVE_WHEN);
-    double every = amount(f, FACT_SAVE_EVERY);
-    bool often = amount(f, FACT_SAVES) > 1;
-    demote(f, FACT_SAVES, often ? TRAINER_CONFIG_MATTERS : TRAINER_CONFIG_HARMLESS,
-           often ? lost : by_epoch);
+    double every = amount(f, FACT_SAVE_EVERY), epochs = amount(f, FACT_EPOCHS);
+    if (given(f, FACT_SAVES)) {
+        demote(f, FACT_SAVE_EVERY, TRAINER_CONFIG_HARMLESS, "it saves by epochs");
+        return amount(f, FACT_SAVES) > 0 ? set_fact(f, FACT_SAVES) : set(f, "save_every", "0");
+    }
     if (when && strcmp(when, "steps")) {
         demote(f, FACT_SAVE_EVERY, TRAINER_CONFIG_HARMLESS, "it does not save by steps");
-        if (!strcmp(when, "no"))
-            return set(f, "save_every", "0");
-        demote(f, FACT_SAVE_WHEN, TRAINER_CONFIG_HARMLESS, by_epoch);
-        return OK;
+        return strcmp(when, "no") ? set(f, "saves_per_epoch", "1") : set(f, "save_every", "0");
     }
     if (every >= 1)
         return set_amount(f, "save_every", floor(every));
+    if (every > 0 && epochs > 0 && !given(f, FACT_STEPS))
+        return set_amount(f, "saves_per_epoch", 1 / (every * epochs));
     if (every > 0)
-        demote(f, FACT_SAVE_EVERY, TRAINER_CONFIG_MATTERS, lost);
+        demote(f, FACT_SAVE_EVERY, TRAINER_CONFIG_MATTERS, "set --save-every instead");
     return OK;
 }
 
@@ -311,53 +395,6 @@ static enum err fill_checkpointing(struct filling *f)
 
 // --- the objective -----------------------------------------------------------
 
-// As trainers spell them. What is not here is not modelled, and never taken for supervised tuning.
-static const struct trainer_config_word objectives[] = {
-    { "sft", "sft" },
-    { "pt", "sft" },
-    { "pretrain", "sft" },
-    { "dpo", "dpo" },
-    { "ipo", "ipo" },
-    { "kto", "kto" },
-    { "orpo", "orpo" },
-    { "simpo", "simpo" },
-    { "rm", "reward" },
-    { "reward", "reward" },
-    { "grpo", "grpo" },
-    { "dapo", "dapo" },
-    { "gspo", "gspo" },
-    { "rloo", "rloo" },
-    { "ppo", "ppo" },
-    { "gae", "ppo" },
-    { "group_norm", "grpo" },
-    { "dr_grpo", "grpo" },
-    { 0 },
-};
-
-// Losses that DPO's and CPO's trainers choose by a key, and that are objectives of their own here.
-static const struct trainer_config_word losses[] = {
-    { "ipo", "ipo" },
-    { "orpo", "orpo" },
-    { "simpo", "simpo" },
-    { 0 },
-};
-
-static const char *look_up(const struct trainer_config_word *words, const char *word)
-{
-    for (; words->from; words++)
-        if (!strcasecmp(words->from, word))
-            return words->to;
-    return NULL;
-}
-
-static enum objective_kind kind_of(const char *name)
-{
-    int kind = 0;
-    while (kind < OBJECTIVES && strcmp(objective_names[kind], name) != 0)
-        kind++;
-    return (enum objective_kind)(kind < OBJECTIVES ? kind : OBJECTIVE_SFT);
-}
-
 static bool is_sampler(const char *name)
 {
     bool found = false;
@@ -366,20 +403,24 @@ static bool is_sampler(const char *name)
     return found;
 }
 
+static enum err fill_answer_lengths(struct filling *f)
+{
+    int64_t prompt = number(f, FACT_MOST_PROMPT, 0), answer = number(f, FACT_MOST_ANSWER, 0);
+    TRY(set_fact(f, FACT_MOST_ANSWER));
+    if (given(f, FACT_CONTEXT) || !prompt || !answer)
+        return OK;
+    return set(f, "context", text_format(f->config->arena, "%lld", (long long)(prompt + answer)));
+}
+
 static enum err fill_objective(struct filling *f)
 {
     struct arena *arena = f->config->arena;
     f->request->named_data = given(f, FACT_DATASET);
     if (f->request->named_data)
         f->request->named_at = place(f, FACT_DATASET);
-    const char *said = given(f, FACT_OBJECTIVE), *loss = given(f, FACT_LOSS);
-    const char *objective = said ? look_up(objectives, said) : NULL;
-    const char *by_loss = loss ? look_up(losses, loss) : NULL;
-    if (by_loss && (!said || !strcmp(said, "dpo") || !strcmp(said, "cpo")))
-        objective = by_loss;
+    const char *said = given(f, objective_fact(f)), *objective = objective_of(f);
     if (objective) {
         TRY(set(f, "objective", objective));
-        f->samples = objective_samples(kind_of(objective));
         static const enum trainer_config_fact_name facts[] = { FACT_GENERATIONS, FACT_ASYNC,
                                                                FACT_REWARD, FACT_ROUNDS };
         for (size_t i = 0; f->samples && i < sizeof facts / sizeof *facts; i++)
@@ -389,6 +430,10 @@ static enum err fill_objective(struct filling *f)
             TRY(set(f, "epochs", episodes ? episodes : "1"));
         if (f->samples && is_sampler(given(f, FACT_SAMPLER)))
             TRY(set_fact(f, FACT_SAMPLER));
+        if (f->samples)
+            TRY(fill_answer_lengths(f));
+        if (f->samples && given(f, FACT_KL))
+            TRY(set(f, "reference", amount(f, FACT_KL) > 0 ? "auto" : "none"));
         return strcmp(objective, "sft") ? set_fact(f, FACT_REFERENCE) : OK;
     }
     if (said)
@@ -396,7 +441,7 @@ static enum err fill_objective(struct filling *f)
             text_format(arena,
                         "%s is \"%.40s\", which is not modelled; --objective names what comes "
                         "nearest: sft, dpo, ipo, orpo, simpo, kto, reward, grpo or ppo",
-                        place(f, FACT_OBJECTIVE), said);
+                        place(f, objective_fact(f)), said);
     else if (given(f, FACT_HINT))
         f->request->unknown_objective = text_format(
             arena,
@@ -556,9 +601,12 @@ enum err plan_from(struct trainer_config *config, struct plan_request *request, 
 {
     struct filling f = { .config = config, .request = request };
     config->option_count = 0;
+    const char *objective = objective_of(&f);
+    f.samples = objective && objective_samples(kind_of(objective));
     apply_defaults(&f);
     TRY(fill_gpus(&f, gpus));
     TRY(fill_plain(&f));
+    TRY(fill_rows(&f));
     TRY(fill_length(&f));
     TRY(fill_evaluations(&f));
     TRY(fill_saves(&f));

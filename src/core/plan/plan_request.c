@@ -22,6 +22,8 @@ const struct field plan_fields[] = {
           .fallback = "8; dapo 16, rloo 2, ppo 1", .since = "0.3.0"),
     FIELD(plan_request, response_length, TEXT, "RL: tokens of an answer as P10,P50,P90",
           .value = "P10,P50,P90", .fallback = "required with grpo, ppo …", .since = "0.3.0"),
+    FIELD(plan_request, response_limit, COUNT, "RL: tokens at which an answer is cut off",
+          .value = "TOKENS", .fallback = "the context less the prompt", .since = "0.9.9"),
     FIELD_OF(plan_request, sampler, sampler_names, "RL: engine that samples answers",
              .value = "ENGINE", .since = "0.3.0"),
     FIELD_OF(plan_request, sampler_precision, sampler_precisions,
@@ -106,6 +108,8 @@ const struct field plan_fields[] = {
     FIELD(plan_request, save_every, COUNT,
           "steps between checkpoints, in place of --save-interval; 0: at the end", .fallback = "",
           .since = "0.9.9"),
+    FIELD(plan_request, saves_per_epoch, NUMBER,
+          "checkpoints per epoch, in place of --save-interval", .fallback = "", .since = "0.9.9"),
     FIELD(plan_request, failures_per_gpu_hour, NUMBER, "job-ending failures per GPU hour"),
     FIELD(plan_request, deadline, SECONDS, "longest acceptable wall time, e.g. 24h",
           .fallback = ""),
@@ -128,6 +132,7 @@ struct plan_request plan_request_default(void)
     request.generations = request.sampler_gpus = request.steps = PLAN_NOT_GIVEN;
     request.async_steps = request.updates = request.rounds = PLAN_NOT_GIVEN;
     request.evaluate_every = request.save_every = PLAN_NOT_GIVEN;
+    request.response_limit = request.most_examples = PLAN_NOT_GIVEN;
     request.recipe = recipe_default();
     request.batching = BATCHING_AUTO;
     request.objective = OBJECTIVE_AUTO;
@@ -170,10 +175,15 @@ static enum err check_twice(const struct plan_request *given)
           "--evaluate-every and --evals-per-epoch both say how often it evaluates" },
         { given->save_every, given->save_interval,
           "--save-every and --save-interval both say how often it saves" },
+        { given->save_every, given->saves_per_epoch,
+          "--save-every and --saves-per-epoch both say how often it saves" },
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (pairs[i].steps != PLAN_NOT_GIVEN && !isnan(pairs[i].other))
             return fail(ERR_USAGE, "%s; leave one of them out", pairs[i].both);
+    if (!isnan(given->saves_per_epoch) && !isnan(given->save_interval))
+        return fail(ERR_USAGE, "--saves-per-epoch and --save-interval both say how often it saves; "
+                               "leave one of them out");
     bool on = given->packing && (!strcmp(given->packing, "on") || !strcmp(given->packing, "true"));
     if (given->packing && given->batching != BATCHING_AUTO &&
         on != (given->batching == BATCHING_PACKED))
@@ -198,6 +208,7 @@ enum err plan_request_check(const struct plan_request *request)
         { "global-batch", request->global_batch, 1 << 24 },
         { "pad-to-multiple-of", request->pad_to_multiple_of, 1 << 20 },
         { "generations", request->generations, 1 << 16 },
+        { "response-limit", request->response_limit, 1 << 24 },
         { "steps", request->steps, 100000000 },
         { "updates", request->updates, 1 << 16 },
         { "rounds", request->rounds, 1 << 10 },
@@ -233,6 +244,7 @@ enum err plan_request_check(const struct plan_request *request)
         { "retries", request->retries, 1e6 },
         { "failed-runs", request->failed_runs, 1e6 },
         { "evals-per-epoch", request->evals_per_epoch, 1e9 },
+        { "saves-per-epoch", request->saves_per_epoch, 1e9 },
         { "startup", request->startup, 1e9 },
         { "compile", request->compile, 1e9 },
         { "failures-per-gpu-hour", request->failures_per_gpu_hour, 1e3 },
@@ -376,19 +388,54 @@ static void drop_others(struct plan_request *request)
         request->steps = given->steps;
     if (!isnan(given->evals_per_epoch))
         request->evaluate_every = given->evaluate_every;
-    if (!isnan(given->save_interval))
+    if (!isnan(given->save_interval) || !isnan(given->saves_per_epoch))
         request->save_every = given->save_every;
+    if (!isnan(given->save_interval) || given->save_every != PLAN_NOT_GIVEN)
+        request->saves_per_epoch = given->saves_per_epoch;
     if (given->packing)
         request->batching = given->batching;
     if (!request->lengths && given->examples > 0 && !isnan(given->mean_length))
         request->tokens = given->tokens;
 }
 
+// The share of the data that is trained on: a trainer may read only its first rows, and hold some
+// out to evaluate on them, unless the user says how many are evaluated. rows is NAN: unknown.
+static double trained_share(struct plan_request *request, double rows)
+{
+    const struct plan_request *given = request->given;
+    double each = request->has_pairs ? 2 : 1; // rows of an example
+    double most = each * (double)request->most_examples, held = request->held_out;
+    double kept = most > 0 && most < rows ? most / rows : 1;
+    if (given && !isnan(given->eval_share))
+        held = 0;
+    if (held >= 1)
+        held = isnan(rows) ? 0 : fmin(0.5, each * held / (kept * rows));
+    if (held > 0 && isnan(request->eval_share))
+        request->eval_share = held / (1 - held);
+    return kept * (1 - held);
+}
+
+// The same where there is no data but counts of the user's.
+static void keep_trained(struct plan_request *request)
+{
+    bool told = request->given->tokens > 0, counted = request->given->examples > 0;
+    if (request->lengths || (!told && !counted))
+        return;
+    double share = trained_share(request, counted ? (double)request->examples
+                                                  : (double)request->tokens / request->mean_length);
+    if (told)
+        request->tokens = (int64_t)fmax(1, rint(share * (double)request->tokens));
+    if (counted)
+        request->examples = (int64_t)fmax(1, rint(share * (double)request->examples));
+}
+
 void plan_request_renew(struct plan_request *request)
 {
     const struct plan_request *former = request->former, *given = request->given;
-    if (given)
+    if (given) {
         drop_others(request);
+        keep_trained(request);
+    }
     if (!former || !given)
         return;
     bool new_data = request->lengths || given->tokens != PLAN_NOT_GIVEN;
@@ -499,6 +546,7 @@ enum err plan_request_measure(struct plan_request *request, struct arena *arena,
         tokens += (double)lengths->items[i].tokens * lengths_each(lengths);
     double factor;
     TRY(find_whole(&factor, request->given, tokens, examples));
+    factor *= trained_share(request, factor * examples);
     bool is_told = request->given && request->given->tokens > 0;
     if (factor != 1) {
         request->sample_examples = examples;

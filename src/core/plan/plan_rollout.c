@@ -14,9 +14,16 @@ enum {
 };
 static const double usual_prompt = 256; // tokens, where neither data nor --mean-length tell
 
-static enum err read_lengths(struct rollout *out, const char *given, const char *objective)
+static enum err read_lengths(struct rollout *out, const struct plan *plan)
 {
+    const char *given = plan->request->response_length;
+    const char *objective = objective_names[plan->objective.kind];
     double values[3] = { 0 };
+    if (!given && plan->request->response_limit > 0)
+        return fail(ERR_USAGE,
+                    "--objective %s needs --response-length P10,P50,P90, the lengths of answers in "
+                    "tokens: that they end at %lld does not tell how long most are",
+                    objective, (long long)plan->request->response_limit);
     if (!given)
         return fail(ERR_USAGE,
                     "--objective %s needs --response-length P10,P50,P90, the lengths of answers in "
@@ -54,14 +61,17 @@ static double prompt_length(const struct plan_request *request)
     return isnan(request->mean_length) ? usual_prompt : request->mean_length;
 }
 
-// The context that holds prompt and answer: as given, else with room above the P90.
+// The context that holds prompt and answer: as given, else the longest answer, else with room above
+// the P90.
 static enum err find_limit(struct plan *plan)
 {
     const struct plan_request *request = plan->request;
     struct rollout *r = &plan->rollout;
     bool given = request->context > 0 && !request->context_from_data;
+    bool limited = request->response_limit > 0;
+    double most = limited ? (double)request->response_limit : 1.25 * r->p90;
     double context =
-        given ? (double)request->context : ceil((r->prompt_length + 1.25 * r->p90) / 1024) * 1024;
+        given ? (double)request->context : ceil((r->prompt_length + most) / 1024) * 1024;
     if (plan->model->max_positions > 0 && !given)
         context = fmin(context, (double)plan->model->max_positions);
     if (r->prompt_length + r->p90 > context)
@@ -69,8 +79,15 @@ static enum err find_limit(struct plan *plan)
                     "--response-length: a prompt of %.0f tokens and an answer of %.0f (P90) are "
                     "longer than the context of %.0f",
                     r->prompt_length, r->p90, context);
+    if (limited && r->p90 > most)
+        return fail(ERR_USAGE,
+                    "--response-length: answers of %.0f tokens (P90) are longer than "
+                    "--response-limit %.0f",
+                    r->p90, most);
     plan->rule.context = context;
     r->limit = context - r->prompt_length;
+    if (limited)
+        r->limit = fmin(r->limit, most);
     return OK;
 }
 
@@ -187,7 +204,7 @@ enum err plan_rollout(struct plan *plan, struct arena *arena)
                            .prompt_length = prompt_length(request),
                            .efficiency = exp(plan->prior.log_mid) };
     double steps;
-    TRY(read_lengths(r, request->response_length, objective_names[plan->objective.kind]));
+    TRY(read_lengths(r, plan));
     TRY(find_limit(plan));
     TRY(find_batch(plan));
     TRY(find_steps(&steps, plan));

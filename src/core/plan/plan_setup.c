@@ -181,6 +181,7 @@ static enum err read_objective(struct plan *plan)
     };
     const char *of_sampling = request->generations > 0                  ? "generations"
                               : request->response_length                ? "response-length"
+                              : request->response_limit > 0             ? "response-limit"
                               : request->sampler_gpus != PLAN_NOT_GIVEN ? "sampler-gpus"
                               : request->async_steps != PLAN_NOT_GIVEN  ? "async-steps"
                               : request->updates > 0                    ? "updates"
@@ -293,12 +294,19 @@ static enum err make_overheads(struct plan *plan, const struct gpu *gpu)
     }
     if (request->evaluate_every != PLAN_NOT_GIVEN)
         o->evaluate_every = (double)request->evaluate_every;
-    if (request->save_every != PLAN_NOT_GIVEN) {
+    bool by_steps = request->save_every != PLAN_NOT_GIVEN;
+    if (by_steps)
         o->save_every = (double)request->save_every;
+    if (!isnan(request->saves_per_epoch))
+        o->saves_per_epoch = request->saves_per_epoch;
+    if (by_steps || !isnan(request->saves_per_epoch))
         o->save_interval_seconds =
-            (struct assumption){ "save interval", "s", { NAN, NAN, NAN }, ASSUMPTION_GIVEN,
-                                 "--save-every",  NULL };
-    }
+            (struct assumption){ "save interval",
+                                 "s",
+                                 { NAN, NAN, NAN },
+                                 ASSUMPTION_GIVEN,
+                                 by_steps ? "--save-every" : "--saves-per-epoch",
+                                 NULL };
     return OK;
 }
 

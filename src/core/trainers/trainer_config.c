@@ -165,22 +165,24 @@ static enum err read_number(struct reading *in)
     bool count = in->row->reads == READ_COUNT, share = in->row->reads == READ_SHARE;
     if (!plain || text_read_number(&number, text_trim(text_of(in->spelled))))
         return wrong(in, count ? "a whole number" : "a number");
-    bool unset = number < 0 || (number == 0 && in->row->fact == FACT_STEPS);
-    if (unset && (count || in->row->fact == FACT_EPOCHS || in->row->fact == FACT_STEPS ||
-                  in->row->fact == FACT_SEED)) {
+    enum trainer_config_fact_name fact = in->row->fact;
+    bool unset = number < 0 || (number == 0 && (fact == FACT_STEPS || fact == FACT_RANK));
+    if (unset && (count || fact == FACT_EPOCHS || fact == FACT_STEPS || fact == FACT_SEED ||
+                  fact == FACT_EVAL_EVERY || fact == FACT_SAVE_EVERY)) {
         in->item.effect = TRAINER_CONFIG_HARMLESS;
         in->item.option = NULL;
         in->item.remark = number < 0 ? "below 0: not set" : "0: not set";
         return OK;
     }
-    if (count && (number < 1 || number != floor(number) || number > MOST))
+    double most = fact == FACT_MOST_ROWS ? 1e15 : MOST; // some recipes limit rows by 100 million
+    if (count && (number < 1 || number != floor(number) || number > most))
         return wrong(in, "a whole number from 1 to 16,777,216");
     if (number < 0)
         return wrong(in, "0 or more");
-    if (share && number > 1) {
-        lose(in, "a count of rows; --eval-share takes a share");
-        return OK;
-    }
+    if (fact == FACT_EVAL_SHARE && number >= 1)
+        in->item.remark = "rows that are held out of the data";
+    else if (share && number > 1)
+        return wrong(in, "from 0 to 1");
     say(in, text_format(in->config->arena, count ? "%.0f" : "%.10g", number));
     return OK;
 }
@@ -544,7 +546,7 @@ static const struct json *find_path(const struct json *tree, const char *path)
 static int recognise(const struct json *tree)
 {
     for (int t = 0; t < TRAINERS; t++)
-        for (int i = 0; i < 6 && trainer_config_tables[t].tells[i]; i++)
+        for (int i = 0; i < TRAINER_CONFIG_TELLS && trainer_config_tables[t].tells[i]; i++)
             if (find_path(tree, trainer_config_tables[t].tells[i]))
                 return t;
     return -1;
@@ -646,7 +648,7 @@ static void read_program(struct trainer_config *config, char **words)
         if (names_program(*w, w > words ? w[-1] : NULL) && objective_of(*w))
             objective = objective_of(*w), key = *w;
     if (objective)
-        trainer_config_say(config, FACT_OBJECTIVE, objective, "the command line", key);
+        trainer_config_say(config, FACT_PROGRAM, objective, "the command line", key);
 }
 
 // The values after an option: one, or all up to the next option if the row takes a list.

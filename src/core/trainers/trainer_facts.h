@@ -46,7 +46,8 @@ enum trainer_config_fact_name {
     FACT_GPUS_PER_NODE,
     FACT_NODES,
     FACT_EPOCHS,
-    FACT_EVAL_SHARE,
+    FACT_EVAL_SHARE, // of the data, held out of the training; rows from 1 on
+    FACT_MOST_ROWS,  // of each data set; the others are not read
     FACT_EVALS,
     FACT_EVAL_WHEN,  // no, steps, epoch
     FACT_EVAL_EVERY, // steps; below 1 a share of the run
@@ -55,10 +56,15 @@ enum trainer_config_fact_name {
     FACT_SAVE_WHEN,
     FACT_SAVE_EVERY,
     FACT_SEED,
-    FACT_OBJECTIVE, // as the trainer spells it
+    FACT_OBJECTIVE, // as the trainer spells it; what the two below say counts without it
+    FACT_PROGRAM,   // the objective that the name of the program tells
+    FACT_KIND,      // the objective of a key that only it has
     FACT_LOSS,      // of preference tuning: sigmoid, ipo, simpo
     FACT_HINT,      // a key that only preference tuning or RL has, which of them is not said
     FACT_REFERENCE,
+    FACT_KL,          // how much the distance to a reference counts; 0: there is no reference
+    FACT_MOST_PROMPT, // tokens
+    FACT_MOST_ANSWER,
     FACT_GENERATIONS,
     FACT_PROMPTS,        // of a step, each answered by generations
     FACT_UPDATE_PROMPTS, // of them, those of one update
@@ -80,7 +86,7 @@ enum trainer_config_reads {
     READ_SKIP,     // of FACT_NONE
     READ_COUNT,    // 1 and more
     READ_NUMBER,   // not negative
-    READ_SHARE,    // 0 to 1; a count above 1 matters but cannot be used
+    READ_SHARE,    // 0 to 1; of rows held out, a count too
     READ_TEXT,     // unchanged
     READ_DATASET,  // a text, or the path of the first of a list
     READ_FLAG,     // yes or no
@@ -131,9 +137,11 @@ enum trainer_config_trainer {
     TRAINERS,
 };
 
+enum { TRAINER_CONFIG_TELLS = 16 };
+
 struct trainer_config_table {
     const char *trainer;
-    const char *tells[6];                          // keys by which its files are recognised
+    const char *tells[TRAINER_CONFIG_TELLS];       // keys by which its files are recognised
     const struct trainer_config_row *rows, *more;  // more: of the library below it; may be NULL
     const struct trainer_config_default *defaults; // ended by { 0 }; NULL: it has none
     const char *stack;                             // NULL: does not tell the stack

@@ -102,7 +102,7 @@ TEST(trainer_config_reads_axolotl)
            "model=NousResearch/Meta-Llama-3.1-8B;method=qlora;quantization=nf4-nested;"
            "rank=32;alpha=16;dropout=0.05;targets=all-linear;context=4096;"
            "batching=packed;micro_batch=2;global_batch=32;steps=200;precision=bf16;"
-           "optimizer=adamw-paged-8bit;checkpointing=full;eval_share=0.02;evals_per_epoch=2;"
+           "optimizer=adamw-paged-8bit;checkpointing=full;eval_share=0.02041;evals_per_epoch=2;"
            "parallel=ddp;stack=axolotl");
     CHECK(request.recipe.rank == 32 && request.recipe.method == RECIPE_QLORA);
     CHECK(request.global_batch == 32 && request.context == 4096);
@@ -124,7 +124,7 @@ TEST(trainer_config_reads_llama_factory_with_its_deepspeed)
     expect(&config, "model=meta-llama/Meta-Llama-3-8B-Instruct;method=qlora;rank=64;"
                     "targets=all-linear;context=2048;batching=longest;micro_batch=1;"
                     "global_batch=32;epochs=3;checkpointing=full;precision=bf16;"
-                    "parallel=zero2 offload optimizer;stack=llama-factory-deepspeed;eval_share=0.1;"
+                    "parallel=zero2 offload optimizer;stack=llama-factory-deepspeed;eval_share=0.1111;"
                     "evaluate_every=500;save_every=500");
     CHECK(!config.contradiction_count); // "auto" contradicts nothing
     CHECK(config.reference_count == 1 && !strcmp(config.references[0], "deepspeed_zero2.json"));
@@ -174,7 +174,7 @@ TEST(trainer_config_reads_litgpt)
     struct trainer_config config = read_files("litgpt.yaml", PLAN_NOT_GIVEN, &request);
     expect(&config, "method=qlora;quantization=nf4-nested;rank=32;targets=q,v,o;context=512;"
                     "batching=longest;micro_batch=2;global_batch=8;gpus=2;epochs=4;"
-                    "eval_share=0.05;seed=1337;optimizer=adamw;parallel=fsdp;stack=litgpt");
+                    "eval_share=0.05263;seed=1337;optimizer=adamw;parallel=fsdp;stack=litgpt");
     CHECK(request.gpus == 2 && !config.contradiction_count);
 }
 
@@ -331,6 +331,78 @@ TEST(trainer_config_reads_how_answers_are_sampled)
     CHECK(!strcmp(option_of(verl, "steps"), "300"));
     CHECK(!strcmp(option_of(nemo, "async_steps"), "1"));
     CHECK(!strcmp(option_of(nemo, "global_batch"), "2048"));
+}
+
+TEST(trainer_config_reads_what_decides_over_a_run_of_verl)
+{
+    struct plan_request request;
+    struct trainer_config config = read_text(
+        "algorithm: {adv_estimator: grpo, use_kl_in_reward: false, gamma: 1.0}\n"
+        "data: {train_batch_size: 128, max_prompt_length: 512, max_response_length: 1024}\n"
+        "actor_rollout_ref:\n"
+        "  model: {path: a/b, enable_gradient_checkpointing: true, use_remove_padding: true}\n"
+        "  actor: {ppo_micro_batch_size_per_gpu: 8, use_kl_loss: true, new_switch: 3,\n"
+        "          fsdp_config: {param_offload: true, optimizer_offload: false}}\n"
+        "  rollout: {n: 8, name: vllm, tensor_model_parallel_size: 2,\n"
+        "            gpu_memory_utilization: 0.4}\n"
+        "trainer: {save_freq: 20, test_freq: 5, total_epochs: 2}\n",
+        &request);
+    expect(&config, "objective=grpo;response_limit=1024;context=1536;micro_batch=8;"
+                    "checkpointing=full;save_every=20;evaluate_every=5");
+    expect(&config, "reference=auto"); // the KL term needs one
+    static const char *const lost[] = {
+        "actor_rollout_ref.rollout.tensor_model_parallel_size",
+        "actor_rollout_ref.rollout.gpu_memory_utilization",
+        "actor_rollout_ref.actor.fsdp_config.param_offload",
+        "actor_rollout_ref.model.use_remove_padding",
+    };
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
+        CHECK(effect_of(&config, lost[i]) == TRAINER_CONFIG_MATTERS);
+    CHECK(effect_of(&config, "actor_rollout_ref.actor.new_switch") == TRAINER_CONFIG_UNKNOWN);
+    CHECK(effect_of(&config, "algorithm.gamma") == TRAINER_CONFIG_HARMLESS);
+    // What verl does where nothing is said: no KL term, no save, no test.
+    config = read_text("algorithm: {adv_estimator: grpo}\ntrainer: {save_freq: -1}\n", &request);
+    expect(&config, "reference=none;save_every=0;evals_per_epoch=0;checkpointing=full");
+}
+
+TEST(trainer_config_takes_an_estimator_and_a_key_of_openrlhf_for_no_contradiction)
+{
+    static const char file[] = "pretrain: a/b\nadvantage_estimator: group_norm\n"
+                               "n_samples_per_prompt: 8\nreward_pretrain: a/c\n"
+                               "prompt_max_len: 1024\ngenerate_max_len: 3072\n"
+                               "init_kl_coef: 0\nsave_steps: -1\nmax_samples: 100000000\n";
+    static char *words[] = { "python", "-m", "verl.trainer.main_ppo",
+                             "algorithm.adv_estimator=grpo", NULL };
+    struct plan_request request;
+    struct trainer_config config = read_text(file, &request);
+    CHECK(!config.contradiction_count);
+    expect(&config, "objective=grpo;response_limit=3072;context=4096;reference=none;save_every=0");
+    CHECK(!strcmp(option_of("pretrain: a/b\nn_samples_per_prompt: 4\n", "objective"), "ppo"));
+    config = (struct trainer_config){ .arena = &test_arena };
+    request = plan_request_default();
+    CHECK(!trainer_config_words(&config, words));
+    CHECK(!plan_from(&config, &request, PLAN_NOT_GIVEN) && !config.contradiction_count);
+    expect(&config, "objective=grpo");
+}
+
+TEST(trainer_config_of_trl_that_samples_has_no_adapter_and_no_reference_unasked)
+{
+    static const char file[] = "model_name_or_path: Qwen/Qwen2.5-7B\nnum_generations: 8\n"
+                               "max_completion_length: 256\nuse_vllm: true\n%s";
+    struct plan_request request;
+    struct trainer_config config =
+        read_text(text_format(&test_arena, file, "beta: 0.0\n"), &request);
+    CHECK(!strcmp(config.files[0].trainer, "TRL"));
+    expect(&config, "objective=grpo;method=full;stack=hf;reference=none;response_limit=256");
+    CHECK(!trainer_config_option(&config, "context")); // supervised tuning's default
+    config = read_text(text_format(&test_arena, file, ""), &request);
+    expect(&config, "reference=none"); // beta is 0 unless given
+    config = read_text(text_format(&test_arena, file, "beta: 0.04\nuse_peft: false\n"), &request);
+    expect(&config, "method=full;reference=auto");
+    // Of preference tuning beta says something else.
+    config = read_text("model_name_or_path: a/b\nbeta: 0.1\nloss_type: ipo\n", &request);
+    CHECK(!trainer_config_option(&config, "reference"));
+    expect(&config, "method=full");
 }
 
 TEST(trainer_config_never_takes_an_unknown_objective_for_supervised_tuning)
@@ -540,23 +612,72 @@ TEST(trainer_config_reads_how_long_it_runs_and_when_it_evaluates_and_saves)
     config = read_text("per_device_train_batch_size: 4\neval_strategy: steps\neval_steps: 0.05\n"
                        "num_train_epochs: 4\nsave_steps: 0.1\n",
                        &request);
-    expect(&config, "evals_per_epoch=5");
-    CHECK(effect_of(&config, "save_steps") == TRAINER_CONFIG_MATTERS);
+    expect(&config, "evals_per_epoch=5;saves_per_epoch=2.5");
     CHECK(request.save_every == PLAN_NOT_GIVEN);
     // axolotl evaluates by steps where they are given, else each epoch; without rows, never.
     config =
         read_text("base_model: x\nval_set_size: 0.1\neval_steps: 50\nsave_steps: 80\n", &request);
-    expect(&config, "eval_share=0.1;evaluate_every=50;save_every=80");
+    expect(&config, "eval_share=0.1111;evaluate_every=50;save_every=80");
     config = read_text("base_model: x\nsaves_per_epoch: 4\n", &request);
-    expect(&config, "eval_share=0");
-    CHECK(effect_of(&config, "saves_per_epoch") == TRAINER_CONFIG_MATTERS);
+    expect(&config, "eval_share=0;saves_per_epoch=4");
+    CHECK(effect_of(&config, "saves_per_epoch") == TRAINER_CONFIG_UNDERSTOOD);
     config =
         read_text("base_model: x\ntest_datasets:\n  - path: y\nsaves_per_epoch: 1\n", &request);
-    CHECK(isnan(request.eval_share));
-    CHECK(effect_of(&config, "saves_per_epoch") == TRAINER_CONFIG_HARMLESS);
+    CHECK(isnan(request.eval_share) && request.saves_per_epoch == 1);
     config = read_text("model:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\n"
                        "max_steps_per_epoch: 40\nrun_val_every_n_steps: 10\n",
                        &request);
     expect(&config, "evaluate_every=10;epochs=1");
     CHECK(effect_of(&config, "max_steps_per_epoch") == TRAINER_CONFIG_MATTERS);
+}
+
+// --- rows that are not trained on --------------------------------------------
+
+static void measure(struct plan_request *request, int rows)
+{
+    struct profile *profile = ARENA_NEW(&test_arena, struct profile, 1);
+    struct lengths *lengths = ARENA_NEW(&test_arena, struct lengths, 1);
+    lengths->arena = &test_arena;
+    for (int i = 0; i < rows; i++)
+        lengths_add(lengths, 100, 100);
+    request->context = 1024;
+    CHECK(!plan_request_measure(request, &test_arena, profile, lengths));
+    plan_request_renew(request);
+}
+
+TEST(plan_from_trains_on_no_row_that_the_trainer_holds_out_or_does_not_read)
+{
+    static const struct {
+        const char *yaml;
+        int64_t examples;
+        double eval_share;
+    } cases[] = {
+        { "base_model: x\nval_set_size: 0.1\n", 1800, 0.1111 },
+        { "base_model: x\nval_set_size: 200\n", 1800, 1.0 / 9 },
+        { "stage: sft\ncutoff_len: 512\nmax_samples: 1000\n", 1000, NAN },
+        { "stage: sft\ncutoff_len: 512\nmax_samples: 1000\nval_size: 0.1\n", 900, 0.1111 },
+        { "stage: sft\ncutoff_len: 512\nmax_samples: 500\ndataset: a,b,c\n", 1500, NAN },
+        { "stage: sft\ncutoff_len: 512\nmax_samples: 9000\n", 2000, NAN },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan_request request, given = plan_request_default();
+        read_text(cases[i].yaml, &request);
+        request.given = &given;
+        measure(&request, 2000);
+        CHECK(request.examples == cases[i].examples && request.tokens == 100 * request.examples);
+        CHECK(isnan(cases[i].eval_share) ? isnan(request.eval_share)
+                                         : fabs(request.eval_share - cases[i].eval_share) < 1e-9);
+    }
+    // Of a count of tokens too; and what the user says of evaluations replaces the file's word.
+    struct plan_request request, given = plan_request_default();
+    read_text(cases[0].yaml, &request);
+    request.given = &given;
+    given.tokens = request.tokens = 1000000;
+    plan_request_renew(&request);
+    CHECK(request.tokens == 900000);
+    read_text(cases[0].yaml, &request);
+    request.given = &given;
+    given.eval_share = request.eval_share = 0.05, request.tokens = 1000000;
+    plan_request_renew(&request);
+    CHECK(request.tokens == 1000000);
 }
