@@ -10,9 +10,11 @@
 #include <string.h>
 
 // What memory depends on; other options of a plan are refused rather than ignored.
-static const char *const used[] = { "model",      "context", "micro_batch",      "global_batch",
-                                    "gpu",        "gpus",    "parallel",         "stack",
-                                    "image_size", "images",  "image_max_pixels", NULL };
+static const char *const used[] = {
+    "model", "context",    "micro_batch", "global_batch",     "gpu",       "gpus",      "parallel",
+    "stack", "image_size", "images",      "image_max_pixels", "objective", "reference", "reward",
+    NULL
+};
 static const struct {
     const char *name, *words;
 } defaults_here[] = {

@@ -87,6 +87,9 @@ static const struct documents_key memory_configuration[] = {
     KEY("context", "number", "context window, in tokens"),
     KEY("micro_batch", "number", "rows per GPU and forward pass"),
     KEY("accumulation", "number", "micro-batches per step"),
+    KEY("objective", "string", "what is optimised", .when = "if it is not sft", .since = "0.9.9"),
+    KEY("reference", "string", "where its reference is from", .when = "if it is not sft",
+        .since = "0.9.9"),
     TABLE("", recipe_fields),
     { 0 },
 };

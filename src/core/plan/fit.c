@@ -159,12 +159,31 @@ static enum err find_largest(struct fit_largest *out, struct arena *arena, struc
     return OK;
 }
 
+// Of answers only the longest rows count here, which are as long as the context: how many there are
+// and how long most of them are does not.
+static const struct plan_request *with_answers(struct arena *arena,
+                                               const struct plan_request *request)
+{
+    bool known = request->objective != OBJECTIVE_AUTO;
+    if (!known || !objective_samples((enum objective_kind)request->objective))
+        return request;
+    struct plan_request *out = ARENA_NEW(arena, struct plan_request, 1);
+    *out = *request;
+    out->steps = out->steps > 0 ? out->steps : 1;
+    out->response_length = "1,1,1";
+    if (out->context <= 0 && out->response_limit <= 0)
+        out->context = (int64_t)workload_rule().context;
+    return out;
+}
+
 // The plan of a request, and the trial of its configuration.
 static enum err begin(struct trial *out, struct plan *plan, struct search_space *space,
                       struct arena *arena, const struct plan_data *data,
                       const struct plan_request *request)
 {
-    TRY(plan_begin(plan, arena, data, request));
+    TRY(plan_begin(plan, arena, data, with_answers(arena, request)));
+    if (objective_samples(plan->objective.kind))
+        plan->rule.shapes = NULL, plan->rule.shape_count = 0;
     TRY(plan_space(space, plan));
     *out = (struct trial){ .plan = plan,
                            .space = space,
@@ -214,6 +233,7 @@ enum err fit_make(struct fit *out, struct arena *arena, const struct plan_data *
     struct setup setup = { .stack = plan->stack, .recipe = trial.recipe, .layout = trial.layout };
     *out = (struct fit){ .model = plan->model,
                          .stack = plan->stack,
+                         .objective = plan->objective,
                          .gpu = space.gpu,
                          .recipe = estimate_recipe(&setup),
                          .layout = estimate_layout(&setup),

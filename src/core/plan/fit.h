@@ -31,7 +31,8 @@ struct fit {
     const struct model *model;
     const struct stack *stack;
     const struct gpu *gpu; // NULL: any
-    struct recipe recipe;  // nothing left on auto
+    struct objective objective;
+    struct recipe recipe; // nothing left on auto
     struct layout layout;
     bool chooses; // nobody said what is recomputed
     double micro_batch, context, accumulation;

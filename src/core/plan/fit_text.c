@@ -88,14 +88,26 @@ static void put_readings(const struct memory *memory, struct arena *arena, struc
                 rows[i].what);
 }
 
+// "dpo (reference: model), "; nothing of supervised tuning.
+static const char *objective_of(const struct fit *fit, struct arena *arena)
+{
+    enum objective_reference reference = objective_reference_of(&fit->objective, &fit->recipe);
+    if (fit->objective.kind == OBJECTIVE_SFT)
+        return "";
+    return text_format(arena, "%s (reference: %s), ", objective_names[fit->objective.kind],
+                       objective_reference_names[reference]);
+}
+
 void fit_text(const struct fit *fit, struct arena *arena, struct out *out)
 {
     const char *what =
         text_format(arena,
-                    "%s, %s with %s: micro-batch %.0f × %.0f tokens, %s, checkpointing %s, "
+                    "%s, %s%s with %s: micro-batch %.0f %s× %.0f tokens, %s, checkpointing %s, "
                     "gradient accumulation %.0f",
-                    fit->model->name, recipe_methods[fit->recipe.method], fit->stack->name,
-                    fit->micro_batch, fit->context, layout_spell(&fit->layout, arena),
+                    fit->model->name, objective_of(fit, arena), recipe_methods[fit->recipe.method],
+                    fit->stack->name, fit->micro_batch,
+                    objective_rows_each(fit->objective.kind) > 1 ? "× 2 " : "", fit->context,
+                    layout_spell(&fit->layout, arena),
                     recipe_checkpointings[fit->recipe.checkpointing], fit->accumulation);
     out_wrapped(out, 0, 0, out_styled(out, OUT_HEADING, what));
     out_char(out, '\n');

@@ -24,6 +24,12 @@ void fit_write(const struct fit *fit, struct arena *arena, struct out *out)
     json_put_number(&w, "context", fit->context);
     json_put_number(&w, "micro_batch", fit->micro_batch);
     json_put_number(&w, "accumulation", fit->accumulation);
+    if (fit->objective.kind != OBJECTIVE_SFT) {
+        json_put_string(&w, "objective", objective_names[fit->objective.kind]);
+        json_put_string(
+            &w, "reference",
+            objective_reference_names[objective_reference_of(&fit->objective, &fit->recipe)]);
+    }
     field_write(recipe_fields, &fit->recipe, &w);
     json_close(&w, '}');
     if (fit->from)

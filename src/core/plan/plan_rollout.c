@@ -58,7 +58,11 @@ static double prompt_length(const struct plan_request *request)
     }
     if (lengths && lengths->count)
         return tokens / (double)lengths->count;
-    return isnan(request->mean_length) ? usual_prompt : request->mean_length;
+    if (!isnan(request->mean_length))
+        return request->mean_length;
+    bool limited = request->context > 0 && request->response_limit > 0;
+    double most = limited ? (double)(request->context - request->response_limit) : usual_prompt;
+    return fmax(1, fmin(usual_prompt, most));
 }
 
 // The context that holds prompt and answer: as given, else the longest answer, else with room above
