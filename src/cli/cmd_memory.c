@@ -75,6 +75,7 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "%s: memory takes options only; see --help", line->positional[0]);
     struct plan_data data;
     TRY(data_plan(&data, line));
+    data_take_quantized(&request, line);
     TRY(data_request(&request, &data));
     data_note_unused(&request.recipe, line);
     struct fit fit;

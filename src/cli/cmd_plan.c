@@ -174,6 +174,7 @@ static enum err run(struct command_line *line)
     TRY(prices_of_catalog(&data.catalog, line, source.offers, &machine));
     if (machine.machine)
         run_on(&request, &data.catalog.offers[data.catalog.offer_count - 1], line);
+    data_take_quantized(&request, line);
     TRY(data_request(&request, &data));
     data_note_unused(&request.recipe, line);
     ledger_entry_learn(&data, line);

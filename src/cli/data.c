@@ -4,6 +4,7 @@
 #include "cli/data.h"
 
 #include "cli/terminal/print.h"
+#include "core/trainers/trainer_config.h"
 #include "host/folder.h"
 
 #include <string.h>
@@ -116,6 +117,30 @@ enum err data_request(struct plan_request *request, const struct plan_data *data
     if (request->stack && is_path(request->stack))
         TRY(read_stack(&request->own_stack, data, request->stack));
     return OK;
+}
+
+void data_take_quantized(struct plan_request *request, const struct command_line *line)
+{
+    struct recipe *recipe = &request->recipe;
+    int stored = request->model ? recipe_quantization_of(text_of(request->model)) : -1;
+    if (stored < 0 || request->former || request->pilot)
+        return;
+    bool known = recipe->method == RECIPE_QLORA;
+    bool taken = known || (recipe->method == RECIPE_LORA && !command_gives(line, "--method"));
+    bool given = command_gives(line, "--quantization") ||
+                 (request->from && trainer_config_option(request->from, "quantization"));
+    if (taken && !given)
+        recipe->quantization = stored;
+    if (taken)
+        recipe->method = RECIPE_QLORA;
+    if (known || line->common.quiet)
+        return;
+    const char *quantization = recipe_quantizations[taken ? recipe->quantization : stored];
+    print_note(taken ? "the weights of %s are quantized, as its name says; planned as --method "
+                       "qlora --quantization %s"
+                     : "the weights of %s are quantized, as its name says; --method qlora "
+                       "--quantization %s plans that",
+               request->model, quantization);
 }
 
 void data_note_unused(const struct recipe *recipe, const struct command_line *line)

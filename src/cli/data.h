@@ -22,6 +22,10 @@ enum err data_request(struct plan_request *request, const struct plan_data *data
 // Says which options of adapters or quantized weights stand beside a method that has none.
 void data_note_unused(const struct recipe *recipe, const struct command_line *line);
 
+// A checkpoint whose name says that its weights are quantized is planned as that, unless --method
+// is given; says so either way.
+void data_take_quantized(struct plan_request *request, const struct command_line *line);
+
 // What a plan takes for options that are not given, with the built-in catalogs: for --help.
 const struct plan_request *data_defaults(struct arena *arena);
 

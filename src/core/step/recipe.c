@@ -3,6 +3,7 @@
 
 #include "core/step/recipe.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ const char *const recipe_methods[] = { "full", "lora", "qlora", NULL };
 const char *const recipe_precisions[] = { "fp32", "fp16", "bf16", "fp8", "fp4", NULL };
 // Trained weights, adapters and optimizer states need fp8 or more: the place of fp4 is empty.
 static const char *const dtypes[] = { "fp32", "fp16", "bf16", "fp8", "", "auto", NULL };
-static const char *const quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", "gptq8", NULL };
+const char *const recipe_quantizations[] = { "nf4", "nf4-nested", "gptq4", "int8", "gptq8", NULL };
 static const char *const optimizers[] = { "adamw",     "adamw-8bit",       "adamw-paged", "sgd",
                                           "adafactor", "adamw-paged-8bit", NULL };
 const char *const recipe_checkpointings[] = { "none", "selective", "gate", "projections",
@@ -32,7 +33,7 @@ const struct field recipe_fields[] = {
     FIELD(recipe, dora, FLAG, "DoRA: also train a magnitude per output (--stack native)",
           .since = "0.8.0"),
     FIELD_OF(recipe, adapter_dtype, dtypes, "data type of the adapters", .value = "DTYPE"),
-    FIELD_OF(recipe, quantization, quantizations, "data type of frozen weights under qlora",
+    FIELD_OF(recipe, quantization, recipe_quantizations, "data type of frozen weights under qlora",
              .value = "DTYPE"),
     FIELD_OF(recipe, precision, recipe_precisions, "data type of matrix products",
              .value = "DTYPE"),
@@ -77,6 +78,37 @@ struct recipe recipe_default(void)
 bool recipe_is_paged(const struct recipe *recipe)
 {
     return recipe->optimizer == RECIPE_ADAMW_PAGED || recipe->optimizer == RECIPE_ADAMW_PAGED_8BIT;
+}
+
+int recipe_quantization_of(struct text name)
+{
+    static const struct {
+        const char *ending; // in lower case
+        enum recipe_quantization quantization;
+    } endings[] = {
+        { "-bnb-4bit", RECIPE_NF4_NESTED }, // Unsloth's have nested scales
+        { "-bnb-8bit", RECIPE_INT8 },
+        { "-nf4", RECIPE_NF4 },
+        { "-gptq", RECIPE_GPTQ4 },
+        { "-gptq-int4", RECIPE_GPTQ4 },
+        { "-gptq-4bit", RECIPE_GPTQ4 },
+        { "-gptq-int8", RECIPE_GPTQ8 },
+        { "-gptq-8bit", RECIPE_GPTQ8 },
+        { "-awq", RECIPE_GPTQ4 }, // the same bytes: groups of 128 with a scale and a zero
+        { "-awq-int4", RECIPE_GPTQ4 },
+    };
+    while (name.size && name.at[name.size - 1] == '/')
+        name.size--;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t size = strlen(endings[i].ending), same = 0;
+        const char *end = name.at + name.size - size;
+        while (name.size > size && same < size &&
+               tolower((unsigned char)end[same]) == endings[i].ending[same])
+            same++;
+        if (same == size)
+            return (int)endings[i].quantization;
+    }
+    return -1;
 }
 
 bool recipe_is_gptq(const struct recipe *recipe)

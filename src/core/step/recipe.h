@@ -75,14 +75,19 @@ struct recipe {
 };
 
 extern const struct field recipe_fields[];
-extern const char *const recipe_methods[], *const recipe_precisions[];
+extern const char *const recipe_methods[], *const recipe_precisions[],
+                                               *const recipe_quantizations[];
 extern const char *const recipe_expert_kernels[]; // "eager", "grouped", "fused", "dense", "auto"
 extern const char *const recipe_checkpointings[]; // "none", "selective", … "auto", NULL
 
 struct recipe recipe_default(void); // LoRA, rank 16, all linears, bf16, AdamW, no recomputation
 
 bool recipe_is_paged(const struct recipe *recipe); // optimizer states live in host memory
-bool recipe_is_gptq(const struct recipe *recipe);  // the frozen base is quantised by GPTQ
+// How the weights of a checkpoint are stored, by the end of its name ("…-bnb-4bit", "…-GPTQ");
+// below 0: it does not say.
+int recipe_quantization_of(struct text name);
+
+bool recipe_is_gptq(const struct recipe *recipe); // the frozen base is quantised by GPTQ
 
 // Whether LoRA adapts this linear. The head is adapted only where it is named.
 bool recipe_targets(const struct recipe *recipe, const struct model_linear *linear);
