@@ -48,6 +48,7 @@ static enum err read_file(struct trainer_config *config, const char *path)
                     path);
     struct text text;
     TRY(file_read(&text, config->arena, path));
+    TRY(trainer_config_check_look(text, path));
     struct json tree;
     TRY(read_tree(&tree, config->arena, text, path));
     return trainer_config_add(config, &tree, path);
@@ -170,4 +171,7 @@ void from_warn(const struct from *from, const struct command_line *line)
         }
     for (size_t i = 0; i < config->contradiction_count; i++)
         print_note("--from: %s", config->contradictions[i]);
+    const char *lost = trainer_config_lost(config);
+    if (lost && !line->common.quiet && !line->common.json && !line->common.explain)
+        print_note("--from: ignored, although it matters: %s; --explain says why", lost);
 }

@@ -563,22 +563,58 @@ static enum err add_file(struct trainer_config *config, const char *name, int tr
     return OK;
 }
 
+#define KNOWN_TRAINERS                                                                      \
+    "axolotl, LLaMA-Factory, torchtune, litgpt, NeMo, transformers, TRL, PEFT, DeepSpeed, " \
+    "accelerate, verl, OpenRLHF and NeMo-RL"
+
+enum err trainer_config_check_look(struct text text, const char *name)
+{
+    static const struct {
+        const char *ending, *start; // of its name, of its text
+        const char *what, *way_out;
+    } looks[] = {
+        { ".sh", "#!", "a shell script",
+          "put the command that it runs after --: gpuhours plan DATA --gpu h100 -- trl sft …" },
+        { ".py", "import ", "a Python program",
+          "print(training_args.to_json_string()) writes its arguments as JSON; or give the options "
+          "of gpuhours plan" },
+        { ".py", "from ", "a Python program",
+          "print(training_args.to_json_string()) writes its arguments as JSON; or give the options "
+          "of gpuhours plan" },
+        { ".ipynb", NULL, "a notebook",
+          "print(training_args.to_json_string()) writes its arguments as JSON; or give the options "
+          "of gpuhours plan" },
+    };
+    text = text_trim(text);
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        size_t size = looks[i].start ? strlen(looks[i].start) : 0;
+        bool starts = size && text.size >= size && !memcmp(text.at, looks[i].start, size);
+        if (starts || text_ends(text_of(name), looks[i].ending))
+            return fail(
+                ERR_INPUT,
+                "%s: is %s, and --from reads configurations (YAML or JSON) of " KNOWN_TRAINERS
+                "; %s",
+                name, looks[i].what, looks[i].way_out);
+    }
+    return OK;
+}
+
 enum err trainer_config_add(struct trainer_config *config, const struct json *tree,
                             const char *name)
 {
+    if (tree->kind == JSON_NULL)
+        return fail(ERR_INPUT, "%s: is empty; a trainer's configuration has keys and values", name);
     if (tree->kind != JSON_OBJECT)
-        return fail(ERR_INPUT, "%s: %s; a trainer's configuration has keys and values", name,
-                    tree->kind == JSON_NULL
-                        ? "is empty"
-                        : text_format(config->arena, "is %s", json_kind_name(tree->kind)));
+        return fail(ERR_INPUT,
+                    "%s: is %s; a trainer's configuration has keys and values, and those "
+                    "of " KNOWN_TRAINERS " are known",
+                    name, json_kind_name(tree->kind));
     int trainer = recognise(tree);
     if (trainer < 0 && find_path(tree, "architectures"))
         return fail(ERR_INPUT, "%s: is the config.json of a model; pass it with --model", name);
     if (trainer < 0)
         return fail(ERR_INPUT,
-                    "%s: no key tells which trainer this belongs to; axolotl, LLaMA-Factory, "
-                    "torchtune, litgpt, NeMo, transformers, TRL, PEFT, DeepSpeed, accelerate, "
-                    "verl, OpenRLHF and NeMo-RL are known",
+                    "%s: no key tells which trainer this belongs to; " KNOWN_TRAINERS " are known",
                     name);
     TRY(add_file(config, name, trainer));
     return read_object(config, &trainer_config_tables[trainer], tree, name, "", 0);

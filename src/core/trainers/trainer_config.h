@@ -69,6 +69,10 @@ struct trainer_config {
     size_t option_count;
 };
 
+// ERR_INPUT for a shell script, a Python program or a notebook, by its name or its first words:
+// says what to do instead.
+enum err trainer_config_check_look(struct text text, const char *name);
+
 // ERR_INPUT if the tree belongs to no known trainer, or a value is invalid for its key.
 enum err trainer_config_add(struct trainer_config *config, const struct json *tree,
                             const char *name);
@@ -84,6 +88,9 @@ void trainer_config_missing(struct trainer_config *config, const char *path);
 void trainer_config_unreadable(struct trainer_config *config, const char *path, const char *why);
 
 const char *trainer_config_option(const struct trainer_config *config, const char *option); // NULL
+
+// The keys that matter and are ignored, two by name and the number of the others; NULL: none.
+const char *trainer_config_lost(const struct trainer_config *config);
 
 void trainer_config_text(const struct trainer_config *config, struct out *out);
 void trainer_config_write(const struct trainer_config *config, struct json_writer *w); // "from"

@@ -1159,6 +1159,13 @@ const struct trainer_config_row trainer_config_common[] = {
 
 // LLaMA-Factory's own keys come first, then those of the Trainer under it.
 static const struct trainer_config_row command[] = {
+    READ("model", FACT_MODEL, READ_TEXT), // ms-swift's, down to split_dataset_ratio
+    WORD("train_type", FACT_ADAPTER, adapters),
+    WORD("tuner_type", FACT_ADAPTER, adapters),
+    READ("lora_rank", FACT_RANK, READ_COUNT),
+    READ("target_modules", FACT_TARGETS, READ_LIST),
+    WORD("quant_bits", FACT_QUANTIZATION, bits),
+    READ("split_dataset_ratio", FACT_EVAL_SHARE, READ_SHARE),
     READ("num_processes", FACT_GPUS, READ_COUNT),
     READ("num_machines", FACT_NODES, READ_COUNT),
     READ("nproc_per_node", FACT_GPUS_PER_NODE, READ_COUNT),

@@ -74,6 +74,22 @@ static void put_keys(const struct trainer_config *config, enum trainer_config_ef
         out_put(out, "\n");
 }
 
+const char *trainer_config_lost(const struct trainer_config *config)
+{
+    struct out out = { .arena = config->arena };
+    int count = 0;
+    for (size_t i = 0; i < config->item_count; i++) {
+        const struct trainer_config_item *item = &config->items[i];
+        if (item->effect != TRAINER_CONFIG_MATTERS || !strcmp(item->file, "together"))
+            continue;
+        if (++count <= 2)
+            out_put(&out, "%s%s", count > 1 ? ", " : "", item->key);
+    }
+    if (count > 2)
+        out_put(&out, " and %d more", count - 2);
+    return count ? out_string(&out) : NULL;
+}
+
 void trainer_config_text(const struct trainer_config *config, struct out *out)
 {
     out_put(out, "From");

@@ -548,6 +548,24 @@ TEST(trainer_config_refuses_what_no_trainer_wrote)
     CHECK(strstr(refusal(""), "is empty"));
 }
 
+static const char *look_of(const char *text, const char *name)
+{
+    return trainer_config_check_look(text_of(text), name) ? error_text() : NULL;
+}
+
+TEST(trainer_config_says_what_to_do_with_a_program)
+{
+    static const char command[] = "swift sft \\\n  --model Qwen/Qwen2.5-7B\n";
+    CHECK(strstr(look_of(command, "swift.sh"), "swift.sh: is a shell script"));
+    CHECK(strstr(look_of(command, "swift.sh"), "after --"));
+    CHECK(strstr(look_of("#!/bin/bash\ntrl sft\n", "run"), "is a shell script"));
+    CHECK(strstr(look_of("import torch\n", "train.py"), "to_json_string()"));
+    CHECK(strstr(look_of("from trl import SFTTrainer\n", "train"), "is a Python program"));
+    CHECK(strstr(look_of("{\"cells\": []}", "train.ipynb"), "is a notebook"));
+    CHECK(!look_of("# a comment\nbase_model: x\n", "axolotl.yml"));
+    CHECK(strstr(refusal("some words\n"), "axolotl, LLaMA-Factory"));
+}
+
 TEST(trainer_config_loses_an_optimizer_it_has_no_word_for)
 {
     struct plan_request request;
