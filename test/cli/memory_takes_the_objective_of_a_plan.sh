@@ -26,3 +26,11 @@ CONFIG
 echo "exit $?"
 sed "s|$work/||" "$work/err"
 "$GPUHOURS" memory --from "$work/dpo.yaml" --gpu h100 --objective dpo | head -2
+echo "-- a recipe of TRL that samples answers"
+cat >"$work/grpo.yaml" <<'CONFIG'
+model_name_or_path: meta-llama/Llama-3.2-1B
+num_generations: 8
+max_completion_length: 256
+per_device_train_batch_size: 8
+CONFIG
+"$GPUHOURS" memory --from "$work/grpo.yaml" --gpu h100 | head -2

@@ -169,7 +169,7 @@ static const struct plan_request *with_answers(struct arena *arena,
         return request;
     struct plan_request *out = ARENA_NEW(arena, struct plan_request, 1);
     *out = *request;
-    out->steps = out->steps > 0 ? out->steps : 1;
+    out->steps = 1, out->epochs = NAN;
     out->response_length = "1,1,1";
     if (out->context <= 0 && out->response_limit <= 0)
         out->context = (int64_t)workload_rule().context;
