@@ -402,7 +402,8 @@ static enum err try_rows(struct walk *walk, struct setup *setup)
 {
     const struct search_space *space = walk->space;
     double before = 0, asked = space->global_batch;
-    for (int size = 0; size < (space->micro_batch > 0 ? 1 : ROW_SIZES); size++) {
+    bool single = space->micro_batch > 0 || space->rule.single_rows;
+    for (int size = 0; size < (single ? 1 : ROW_SIZES); size++) {
         double rows = space->micro_batch > 0 ? space->micro_batch : (double)(1 << size);
         assert(rows > before); // pruning rests on it: more rows need more memory
         before = rows;

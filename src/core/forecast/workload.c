@@ -296,7 +296,12 @@ void workload_read_widths(struct packing_sights *out, const struct json *workloa
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
                    double data, double global_batch)
 {
-    double each = rule->rows_each > 0 ? rule->rows_each : 1, sequences = each * micro_batch;
+    double each = rule->rows_each > 0 ? rule->rows_each : 1;
+    if (!(global_batch > 0))
+        global_batch = micro_batch * data;
+    if (rule->single_rows)
+        micro_batch = 1;
+    double sequences = each * micro_batch;
     struct range mean = mean_lengths(rule), spread = workload_spread(rule);
     struct range share = fills(rule, &mean, &spread, sequences);
     *out = (struct workload){

@@ -40,6 +40,7 @@ struct workload_rule {
     double context;
     int batching;          // enum batching, not AUTO
     double rows_each;      // sequences of what --micro-batch counts: 2 of a pair; 0 is 1
+    bool single_rows;      // the trainer takes packed rows one at a time: others of a micro-batch wait
     bool paired;           // the lengths hold two answers of a pair side by side
     double micro_batch;    // where given: it is simulated too, whatever its size; 0: not
     int64_t step_rows;     // of one rank, where given: grouping by length depends on it; 0: not

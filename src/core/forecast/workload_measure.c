@@ -52,17 +52,22 @@ static void split_pairs(struct workload_shape *shape, double filled)
 }
 
 // The fill is that of the batches that are run: a trainer that drops a short last batch processes
-// fewer tokens, but pads those that it does process as much as before.
-static struct workload_shape shape_of(const struct batches *sums, double micro_batch, double scale)
+// fewer tokens, but pads those that it does process as much as before. A simulated row may hold all
+// windows of a micro-batch (axolotl), or be a micro-batch by itself whatever its size (NeMo); rows
+// of a shape are always such that micro_batch of them make one.
+static struct workload_shape shape_of(const struct batches *sums, const struct packing_rule *rule,
+                                      double micro_batch, double scale)
 {
     double processed = (double)sums->processed_tokens;
+    double windows = rule->fills_micro_batch ? micro_batch : 1; // of a simulated row
+    double taken = rule->single_rows ? 1 : micro_batch;         // by a simulated micro-batch
     return (struct workload_shape){
         .micro_batch = micro_batch,
         .fill = (double)sums->useful_tokens / processed,
-        .width = processed / ((double)sums->micro_batches * micro_batch),
+        .width = processed / ((double)sums->micro_batches * taken),
         .attended = sums->attended / processed,
-        .worst_width = (double)sums->worst.rows * (double)sums->worst.width / micro_batch,
-        .rows = rint((double)sums->rows * scale),
+        .worst_width = (double)sums->worst.rows * (double)sums->worst.width / taken,
+        .rows = rint((double)sums->rows * windows * scale),
     };
 }
 
@@ -185,7 +190,7 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
         arena_rewind(arena, mark);
         if (sums.processed_tokens <= 0) // fewer rows than the micro-batch, and the trainer drops it
             break;
-        shapes[count] = shape_of(&sums, (double)setup.micro_batch, scale);
+        shapes[count] = shape_of(&sums, &packing, (double)setup.micro_batch, scale);
         shapes[count].sights = found_in.sights;
         shapes[count].spread = found_in.spread;
         shapes[count].varies = found_in.varies;
@@ -199,6 +204,7 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
     }
     if (!count)
         return none_left(lengths, rule->context);
+    rule->single_rows = packing.single_rows && rule->rows_each != 2;
     rule->examples = examples;
     rule->mean_length = rule->tokens / rule->examples;
     rule->shapes = shapes;

@@ -382,6 +382,18 @@ static const char *global_batch_raised(const struct plan *plan, struct arena *ar
                        asked, made);
 }
 
+// NeMo refuses packed micro-batches of more than one row.
+static const char *single_packed_rows(const struct plan *plan, struct arena *arena)
+{
+    double asked = 0;
+    if (!plan->rule.single_rows || plan_request_rows(&asked, plan->request) || asked <= 1)
+        return NULL;
+    return text_format(arena,
+                       "%s takes packed rows one at a time: --micro-batch %.0f is planned as 1, "
+                       "with as many rows in a step; a longer --context packs more into each pass",
+                       plan->stack->name, asked);
+}
+
 // Public recipes repeat small, picked data sets often (LIMA: 1,000 rows, 15 times), larger ones
 // seldom more than four times. In pretraining, four passes over the same text are worth as much as
 // new text, and further ones ever less (Muennighoff et al., arXiv:2305.16264).
@@ -625,6 +637,7 @@ static const struct {
     { "better_settings", better_settings },
     { "more_gpus_cost_more", more_gpus_cost_more },
     { "global_batch_raised", global_batch_raised },
+    { "single_packed_rows", single_packed_rows },
     { "many_epochs", many_epochs },
     { "no_evaluation", no_evaluation },
     { "no_saves", no_saves },

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/rng.h"
 #include "core/forecast/workload.h"
 #include "test/test.h"
 
@@ -386,4 +387,51 @@ TEST(workload_of_pairs_pads_both_answers_to_the_longer_one)
     CHECK(workload.steps == 8);        // 64 pairs, 8 a step
     CHECK(workload.accumulation == 4); // of 1 pair on 2 GPUs
     CHECK(workload.global_batch == 8);
+}
+
+static struct lengths uneven_lengths(size_t count)
+{
+    struct lengths lengths = { .arena = &test_arena };
+    struct rng rng = rng_seeded(7);
+    for (size_t i = 0; i < count; i++) {
+        int64_t tokens = (int64_t)(20 + exp(5 + 0.8 * rng_normal(&rng)));
+        lengths_add(&lengths, tokens, tokens / 2);
+    }
+    return lengths;
+}
+
+TEST(workload_steps_times_the_tokens_of_a_step_are_the_processed_tokens)
+{
+    struct lengths lengths = uneven_lengths(6000);
+    for (const struct packing_trainer *t = packing_trainers; t->name; t++)
+        for (int batching = BATCHING_MAX; batching <= BATCHING_PACKED; batching++)
+            for (double rows = 1; rows <= 16; rows *= 4)
+                for (int asked = 0; asked < 2; asked++) {
+                    struct workload_rule rule = rule_of(1, batching);
+                    rule.epochs = 2;
+                    rule.micro_batch = rows;
+                    rule.steps = asked ? 100 : 0;
+                    CHECK(!workload_measure(&rule, &test_arena, &lengths, t->name, 1));
+                    struct workload w;
+                    workload_make(&w, &rule, rows, 2, 32);
+                    double step = w.batch.tokens * w.accumulation * 2;
+                    double full = w.processed_tokens / step; // the last step of an epoch is not
+                    test_check(full <= w.steps * 1.01 && full >= w.steps - w.epochs * 1.01,
+                               "steps hold the tokens", t->name, 0);
+                    CHECK(w.global_batch == 32 && w.accumulation == 16 / w.micro_batch);
+                    CHECK(w.worst.tokens >= w.batch.tokens * 0.999);
+                }
+}
+
+TEST(workload_of_nemo_takes_packed_rows_one_at_a_time)
+{
+    struct lengths lengths = uneven_lengths(2000);
+    struct workload_rule rule = rule_of(1, BATCHING_PACKED);
+    CHECK(!workload_measure(&rule, &test_arena, &lengths, "nemo", 1));
+    struct workload one, four;
+    workload_make(&one, &rule, 1, 2, 8);
+    workload_make(&four, &rule, 4, 2, 0); // as many in a step
+    CHECK(four.micro_batch == 1 && four.global_batch == 8 && four.accumulation == 4);
+    CHECK(four.batch.tokens == one.batch.tokens && four.worst.tokens == one.worst.tokens);
+    CHECK(four.steps == one.steps && four.processed_tokens == one.processed_tokens);
 }

@@ -511,3 +511,38 @@ TEST(plan_document_has_trade_offs_that_none_of_them_beats)
                   plan->pareto[k].gpu_hours > a->gpu_hours);
     }
 }
+
+TEST(plan_steps_times_the_seconds_of_a_step_are_the_training_of_every_stack)
+{
+    struct lengths lengths = { .arena = &test_arena };
+    struct rng rng = rng_seeded(11);
+    for (int i = 0; i < 4000; i++) {
+        int64_t tokens = (int64_t)(20 + exp(5 + 0.8 * rng_normal(&rng)));
+        lengths_add(&lengths, tokens, tokens);
+    }
+    static const char *const batchings[] = { "max", "longest", "grouped", "packed" };
+    static const char *const rows[] = { "1", "4" };
+    const struct plan_data *data = planning_data();
+    for (size_t s = 0; s < data->stack_count; s++)
+        for (int k = 0; k < 8; k++) {
+            struct arena_mark mark = arena_mark(&test_arena);
+            const char *json = text_format(
+                &test_arena,
+                "{\"model\":\"llama-3.1-8b\",\"tokens\":1,\"epochs\":2,\"context\":2048,"
+                "\"stack\":\"%s\",\"batching\":\"%s\",\"micro_batch\":\"%s\",\"global_batch\":16,"
+                "\"gpu\":\"b200\",\"gpus\":1,\"search\":false}",
+                data->stacks[s].name, batchings[k / 2], rows[k % 2]);
+            struct plan_request request;
+            struct plan plan;
+            CHECK(!plan_request_read(&request, &test_arena, text_of(json), "request"));
+            request.lengths = &lengths;
+            if (!plan_make(&plan, &test_arena, data, &request)) {
+                const struct workload *w = &plan.chosen.workload;
+                double training = plan.forecast.middle.seconds[OVERHEAD_TRAINING];
+                double full = training / plan.chosen.seconds_per_step;
+                test_check(full <= w->steps * 1.02 && full >= (w->steps - w->epochs) * 0.98,
+                           "steps take the time of training", json, 0);
+            }
+            arena_rewind(&test_arena, mark);
+        }
+}
