@@ -33,7 +33,7 @@ static enum err read_request(struct plan_request *request, struct arena *arena,
     request->parallel = c.parallel;
     if (c.micro_batch >= 1)
         request->micro_batch = text_format(arena, "%.0f", c.micro_batch);
-    request->shape_known = plan_read_shape(json_get(tree, "workload"), c.accumulation, arena);
+    request->batches = plan_read_batches(tree, arena);
     return OK;
 }
 

@@ -402,9 +402,10 @@ static enum err try_rows(struct walk *walk, struct setup *setup)
 {
     const struct search_space *space = walk->space;
     double before = 0, asked = space->global_batch;
-    bool single = space->micro_batch > 0 || space->rule.single_rows;
+    double given = space->micro_batch > 0 ? space->micro_batch : space->rule.only_rows;
+    bool single = given > 0 || space->rule.single_rows;
     for (int size = 0; size < (single ? 1 : ROW_SIZES); size++) {
-        double rows = space->micro_batch > 0 ? space->micro_batch : (double)(1 << size);
+        double rows = given > 0 ? given : (double)(1 << size);
         assert(rows > before); // pruning rests on it: more rows need more memory
         before = rows;
         struct workload workload;

@@ -38,15 +38,16 @@ struct workload_rule {
     double epochs;
     double steps; // of the run, whatever the epochs; 0: as the epochs make
     double context;
-    int batching;          // enum batching, not AUTO
-    double rows_each;      // sequences of what --micro-batch counts: 2 of a pair; 0 is 1
-    bool single_rows;      // the trainer takes packed rows one at a time: others of a micro-batch wait
-    bool paired;           // the lengths hold two answers of a pair side by side
-    double micro_batch;    // where given: it is simulated too, whatever its size; 0: not
-    int64_t step_rows;     // of one rank, where given: grouping by length depends on it; 0: not
-    int64_t multiple;      // widths are padded to a multiple of this; 0: any width
-    double labelled_share; // of the tokens, those that the loss counts
-    double mean_length;    // of the examples; NAN: assumed
+    int batching;       // enum batching, not AUTO
+    double rows_each;   // sequences of what --micro-batch counts: 2 of a pair; 0 is 1
+    bool single_rows;   // the trainer takes packed rows one at a time: others of a micro-batch wait
+    double only_rows;   // the one micro-batch that shapes tell of: others are not tried; 0: all
+    bool paired;        // the lengths hold two answers of a pair side by side
+    double micro_batch; // where given: it is simulated too, whatever its size; 0: not
+    int64_t step_rows;  // of one rank, where given: grouping by length depends on it; 0: not
+    int64_t multiple;   // widths are padded to a multiple of this; 0: any width
+    double labelled_share;      // of the tokens, those that the loss counts
+    double mean_length;         // of the examples; NAN: assumed
     struct range length_spread; // usual deviation of the logarithm of lengths
     struct range mean_share;    // of the context that an example fills, where that is unknown
     bool full_rows;             // lengths are unknown: every row is assumed to fill the context
@@ -114,6 +115,9 @@ void workload_write_widths(const struct workload *workload, struct json_writer *
 // Beyond a few hundred thousand examples an even sample is simulated.
 enum err workload_measure(struct workload_rule *rule, struct arena *arena,
                           const struct lengths *lengths, const char *trainer, uint64_t seed);
+
+// Whether the trainer takes packed rows one at a time, which a rule with shapes has to follow.
+bool workload_has_single_rows(const struct workload_rule *rule, const char *trainer);
 
 // The longest of that many examples over the mean length, when lengths are lognormal.
 double workload_longest(double spread, double examples);

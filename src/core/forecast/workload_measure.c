@@ -157,6 +157,13 @@ static enum err none_left(const struct lengths *lengths, double context)
                 "--objective such as grpo");
 }
 
+bool workload_has_single_rows(const struct workload_rule *rule, const char *trainer)
+{
+    const struct packing_trainer *found;
+    return rule->rows_each != 2 && !packing_trainer_find(&found, trainer, NULL) &&
+           packing_rule(found, (enum batching)rule->batching).single_rows;
+}
+
 enum err workload_measure(struct workload_rule *rule, struct arena *arena,
                           const struct lengths *lengths, const char *trainer, uint64_t seed)
 {
@@ -204,7 +211,7 @@ enum err workload_measure(struct workload_rule *rule, struct arena *arena,
     }
     if (!count)
         return none_left(lengths, rule->context);
-    rule->single_rows = packing.single_rows && rule->rows_each != 2;
+    rule->single_rows = workload_has_single_rows(rule, trainer);
     rule->examples = examples;
     rule->mean_length = rule->tokens / rule->examples;
     rule->shapes = shapes;

@@ -382,6 +382,23 @@ static const char *global_batch_raised(const struct plan *plan, struct arena *ar
                        asked, made);
 }
 
+static const char *padding_of_a_former_plan(const struct plan *plan, struct arena *arena)
+{
+    double known = plan->rule.only_rows, used = plan->chosen.workload.micro_batch;
+    const char *name = plan->request->former_name;
+    if (!(known > 0) || !name)
+        return NULL;
+    if (used == known)
+        return text_format(arena,
+                           "%s was written before 0.9.9 and tells the padding of --micro-batch "
+                           "%.0f alone, which is kept; the data, or a new plan of it, tells others",
+                           name, known);
+    return text_format(arena,
+                       "%s was written before 0.9.9 and tells the padding of --micro-batch %.0f "
+                       "alone; with %.0f it is another one: plan from the data again",
+                       name, known, used);
+}
+
 // NeMo refuses packed micro-batches of more than one row.
 static const char *single_packed_rows(const struct plan *plan, struct arena *arena)
 {
@@ -621,6 +638,7 @@ static const struct {
     { "lengths_assumed", lengths_assumed },
     { "tokens_estimated", tokens_estimated },
     { "data_is_a_sample", data_is_a_sample },
+    { "padding_of_a_former_plan", padding_of_a_former_plan },
     { "context_beyond_data", context_beyond_data },
     { "checkpointing_without_pressure", advice_checkpointing_without_pressure },
     { "logits_peak", advice_logits_peak },

@@ -37,6 +37,16 @@ enum err plan_open(struct plan_data *data, struct arena *arena,
 enum { PLAN_NOT_GIVEN = -1, PLAN_MOST_GPUS = 16384 };
 
 // Counts of PLAN_NOT_GIVEN, texts of NULL and numbers of NAN are not given.
+// Batches that a former plan simulated on its data. Documents before 0.9.9 have only those of the
+// micro-batch that was chosen.
+struct plan_batches {
+    const struct workload_shape *shapes; // by ascending micro-batch
+    size_t count;
+    int batching;          // BATCHING_AUTO: unknown
+    double only_rows;      // the one micro-batch whose padding is known; 0: that of all is
+    double labelled_share; // of the tokens; NAN: unknown
+};
+
 struct plan_request {
     struct recipe recipe; // read by recipe_fields
     const char *model, *gpu, *stack, *parallel, *micro_batch, *packing;
@@ -61,9 +71,9 @@ struct plan_request {
     const char *shape_of; // the name that a plan's document has for shape; NULL: not from one
     const struct stack *own_stack;
     const struct lengths *lengths; // of the user's examples, in order; NULL: only a token count
-    const struct workload_shape *shape_known; // batches as a plan's document has them; may be NULL
-    struct vision_load seen;                  // images that were counted in the data; zero: none
-    const char *seen_as;                      // the family by whose rule they were; NULL: unknown
+    const struct plan_batches *batches; // as a plan's document has them; may be NULL
+    struct vision_load seen;            // images that were counted in the data; zero: none
+    const char *seen_as;                // the family by whose rule they were; NULL: unknown
     double token_spread;       // relative deviation of counts that are estimates; 0: they are exact
     const struct pilot *pilot; // what was measured; NULL: nothing
     const char *pilot_name;    // of its file
@@ -183,10 +193,8 @@ enum err plan_verdict(const struct plan *plan);
 
 void plan_write(const struct plan *plan, struct arena *arena, struct out *out); // JSON
 
-// The batches that a plan simulated on its data, as the one shape that the member "workload" of its
-// document keeps of them; NULL where it keeps none.
-struct workload_shape *plan_read_shape(const struct json *workload, double accumulation,
-                                       struct arena *arena);
+// The batches that a plan simulated on its data, from its document; NULL where it keeps none.
+const struct plan_batches *plan_read_batches(const struct json *document, struct arena *arena);
 
 // The images of a plan's document, "images".
 void plan_read_images(struct plan_request *out, struct arena *arena, const struct json *document);

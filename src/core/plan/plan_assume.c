@@ -59,12 +59,12 @@ static void add_lengths(struct plan *plan)
     const struct plan_request *request = plan->request;
     const struct workload *workload = &plan->chosen.workload;
     const struct workload_rule *rule = &plan->rule;
-    bool measured = request->lengths || request->shape_known;
+    bool measured = plan_knows_batches(plan);
     bool given = request->examples > 0 || !isnan(request->mean_length);
     double mean = workload->mean_length, padding = workload->padding_share;
     const struct range *factor = &workload->processed_factor;
     const char *source = request->lengths                  ? "batches simulated on the examples"
-                         : request->shape_known            ? "batches of the former plan"
+                         : measured                        ? "batches of the former plan"
                          : rule->full_rows && rule->shapes ? "batches as in the pilot"
                          : rule->full_rows ? "lengths are unknown: every row fills the context"
                                            : "batches simulated on Alpaca, GSM8K, T0, SGD and MOSS";
@@ -124,8 +124,9 @@ static void add_workload(struct plan *plan)
     add_lengths(plan);
     if (!request->lengths)
         add_option(plan, "labelled share", "of the tokens", rule->labelled_share, "labelled_share",
-                   rule->shapes && !request->shape_known ? "as in the pilot"
-                                                         : "the loss counts every token");
+                   plan_knows_batches(plan) ? "counted by the former plan"
+                   : rule->shapes           ? "as in the pilot"
+                                            : "the loss counts every token");
     add_option(plan, "global batch", "rows", workload->global_batch, "global_batch",
                "near 64 rows and at most 4 M tokens, or the micro-batch times the GPUs");
 }

@@ -32,6 +32,10 @@ enum err plan_images(struct plan *plan);
 const char *plan_images_words(const struct plan *plan, struct arena *arena);
 void plan_put_images(struct json_writer *w, const struct plan *plan); // the member "images"
 
+// Whether batches were simulated on the data, now or by the former plan (plan_batches.c).
+bool plan_knows_batches(const struct plan *plan);
+void plan_put_shapes(struct json_writer *w, const struct plan *plan); // the member "shapes"
+
 // ERR_USAGE where no engine of the chosen GPUs holds the model.
 enum err plan_check_sampler(const struct plan *plan);
 

@@ -323,32 +323,6 @@ enum err plan_request_read(struct plan_request *out, struct arena *arena, struct
 
 // --- a former plan -----------------------------------------------------------
 
-struct workload_shape *plan_read_shape(const struct json *workload, double accumulation,
-                                       struct arena *arena)
-{
-    const struct json *batch = json_get(workload, "batch"), *worst = json_get(workload, "worst");
-    double tokens = batch ? json_get_number(batch, "tokens", NAN) : NAN;
-    double rows = batch ? json_get_number(batch, "rows", NAN) : NAN;
-    double filled = 1 - json_get_number(workload, "padding_share", NAN);
-    if (!worst || !(tokens > 0) || !(rows > 0) || !(filled > 0))
-        return NULL;
-    struct workload_shape *shape = ARENA_NEW(arena, struct workload_shape, 1);
-    *shape = (struct workload_shape){
-        .micro_batch = rows,
-        .fill = filled,
-        .width = tokens / rows,
-        .attended = json_get_number(batch, "squares", NAN) / tokens,
-        .worst_width = json_get_number(worst, "width", NAN),
-        .spread = fmax(0, json_get_number(batch, "spread", 0)),
-        .varies = fmax(0, json_get_number(batch, "varies", 0)),
-        .rows = json_get_number(workload, "processed_tokens", NAN) /
-                json_get_number(workload, "epochs", NAN) / (tokens / rows),
-    };
-    workload_read_widths(&shape->sights, workload, accumulation);
-    bool whole = shape->attended > 0 && shape->worst_width > 0 && shape->rows > 0;
-    return whole ? shape : NULL;
-}
-
 enum err plan_request_former(struct plan_request *out, struct arena *arena, struct text document,
                              const char *name)
 {
@@ -361,8 +335,7 @@ enum err plan_request_former(struct plan_request *out, struct arena *arena, stru
         return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
     TRY(read_members(out, arena, request, text_format(arena, "%s: request", name)));
     if (json_get_bool(workload, "measured", false)) {
-        out->shape_known = plan_read_shape(
-            workload, json_get_number(json_get(&tree, "configuration"), "accumulation", 1), arena);
+        out->batches = plan_read_batches(&tree, arena);
         out->token_spread = json_get_number(workload, "token_spread", 0);
         out->sample_spread = json_get_number(workload, "sample_spread", 0);
         double tokens = json_get_number(workload, "tokens", (double)out->tokens);
@@ -447,7 +420,7 @@ void plan_request_renew(struct plan_request *request)
                 request->packing == former->packing &&
                 request->pad_to_multiple_of == former->pad_to_multiple_of;
     if (new_data || !same)
-        request->shape_known = NULL;
+        request->batches = NULL;
     if (new_data && !request->lengths) {
         request->token_spread = request->sample_spread = 0; // as many as were given
         request->seen = (struct vision_load){ 0 };

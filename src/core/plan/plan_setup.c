@@ -110,6 +110,27 @@ static void cut_rows(struct plan *plan)
     rule->mean_length = rule->context;
 }
 
+// Those of a former plan are of no use to rows that form batches in another way.
+static bool has_batches(const struct plan *plan)
+{
+    const struct plan_batches *batches = plan->request->batches;
+    return batches &&
+           (batches->batching == BATCHING_AUTO || batches->batching == plan->rule.batching);
+}
+
+static void take_batches(struct plan *plan)
+{
+    const struct plan_batches *batches = plan->request->batches;
+    struct workload_rule *rule = &plan->rule;
+    rule->shapes = batches->shapes;
+    rule->shape_count = batches->count;
+    rule->only_rows = batches->only_rows;
+    rule->single_rows = workload_has_single_rows(rule, plan->stack->trainer);
+    rule->full_rows = false;
+    if (isnan(plan->request->labelled_share) && !isnan(batches->labelled_share))
+        rule->labelled_share = batches->labelled_share;
+}
+
 static enum err make_rule(struct plan *plan, struct arena *arena)
 {
     const struct plan_request *request = plan->request;
@@ -158,8 +179,8 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     if (request->lengths)
         TRY(workload_measure(rule, arena, request->lengths, plan->stack->trainer,
                              (uint64_t)request->seed));
-    else if (request->shape_known)
-        rule->shapes = request->shape_known, rule->shape_count = 1, rule->full_rows = false;
+    else if (has_batches(plan))
+        take_batches(plan);
     else if (request->pilot && rule->full_rows)
         plan_rows_of_pilot(rule, arena, plan);
     TRY(plan_images(plan));

@@ -42,7 +42,8 @@ static void write_workload(const struct plan *plan, struct json_writer *w)
     workload_write_widths(workload, w);
     json_put_number(w, "token_spread", plan->request->token_spread); // 0: they were counted exactly
     json_put_number(w, "sample_spread", plan->request->sample_spread);
-    json_put_bool(w, "measured", plan->request->lengths || plan->request->shape_known);
+    json_put_bool(w, "measured", plan_knows_batches(plan));
+    plan_put_shapes(w, plan);
     json_close(w, '}');
 }
 

@@ -512,14 +512,97 @@ TEST(plan_document_has_trade_offs_that_none_of_them_beats)
     }
 }
 
-TEST(plan_steps_times_the_seconds_of_a_step_are_the_training_of_every_stack)
+static const struct lengths *uneven_lengths(void)
 {
-    struct lengths lengths = { .arena = &test_arena };
+    struct lengths *lengths = ARENA_NEW(&test_arena, struct lengths, 1);
+    lengths->arena = &test_arena;
     struct rng rng = rng_seeded(11);
     for (int i = 0; i < 4000; i++) {
         int64_t tokens = (int64_t)(20 + exp(5 + 0.8 * rng_normal(&rng)));
-        lengths_add(&lengths, tokens, tokens);
+        lengths_add(lengths, tokens, tokens * 2 / 3);
     }
+    return lengths;
+}
+
+static const struct plan *plan_again(struct text document, const char *micro_batch)
+{
+    struct plan_request *request = ARENA_NEW(&test_arena, struct plan_request, 1);
+    struct plan *plan = ARENA_NEW(&test_arena, struct plan, 1);
+    CHECK(!plan_request_former(request, &test_arena, document, "plan.json"));
+    if (micro_batch)
+        request->micro_batch = micro_batch;
+    CHECK(!plan_make(plan, &test_arena, planning_data(), request));
+    return plan;
+}
+
+static bool warns(const struct plan *plan, const char *code)
+{
+    bool found = false;
+    for (size_t i = 0; i < plan->advice.count; i++)
+        found = found || !strcmp(plan->advice.items[i].code, code);
+    return found;
+}
+
+TEST(plan_from_a_former_plan_of_data_knows_the_padding_of_every_micro_batch)
+{
+    static const char *const batchings[] = { "longest", "grouped", "packed" };
+    for (int k = 0; k < 3; k++) {
+        struct plan_request request;
+        struct plan plan, given;
+        CHECK(!plan_request_read(
+            &request, &test_arena,
+            text_of(text_format(&test_arena,
+                                "{\"model\":\"llama-3.1-8b\",\"tokens\":1,\"epochs\":3,"
+                                "\"context\":2048,\"batching\":\"%s\",\"gpu\":\"h100\","
+                                "\"gpus\":8,\"search\":false}",
+                                batchings[k])),
+            "request"));
+        request.lengths = uneven_lengths();
+        request.examples = (int64_t)request.lengths->count;
+        CHECK(!plan_make(&plan, &test_arena, planning_data(), &request));
+        const struct plan *same = plan_again(written(&plan), NULL);
+        CHECK(same->forecast.gpu_hours.mid == plan.forecast.gpu_hours.mid);
+        CHECK(same->forecast.gpu_hours.high == plan.forecast.gpu_hours.high);
+        CHECK(same->estimate.memory.total_bytes == plan.estimate.memory.total_bytes);
+        CHECK(!warns(same, "padding_of_a_former_plan"));
+        request.micro_batch = "1";
+        CHECK(!plan_make(&given, &test_arena, planning_data(), &request));
+        const struct plan *one = plan_again(written(same), "1");
+        CHECK(one->chosen.workload.padding_share == given.chosen.workload.padding_share);
+        CHECK(one->forecast.gpu_hours.mid == given.forecast.gpu_hours.mid);
+        CHECK(k == 2 || one->chosen.workload.padding_share == 0);
+    }
+}
+
+TEST(plan_from_a_document_without_shapes_keeps_its_micro_batch_and_says_so)
+{
+    struct plan_request request;
+    struct plan plan;
+    CHECK(!plan_request_read(&request, &test_arena,
+                             TEXT("{\"model\":\"llama-3.1-8b\",\"tokens\":1,\"epochs\":3,"
+                                  "\"context\":2048,\"gpu\":\"h100\",\"gpus\":8,"
+                                  "\"micro_batch\":\"2\",\"global_batch\":64,"
+                                  "\"search\":false}"),
+                             "request"));
+    request.lengths = uneven_lengths();
+    CHECK(!plan_make(&plan, &test_arena, planning_data(), &request));
+    request.micro_batch = NULL; // so that the document does not ask for it
+    struct text document = written(&plan);
+    char *copy = ARENA_NEW(&test_arena, char, document.size + 1);
+    memcpy(copy, document.at, document.size);
+    char *key = strstr(copy, "\"shapes\"");
+    CHECK(key);
+    memcpy(key, "\"shapez\"", 8); // as documents before 0.9.9
+    const struct plan *kept = plan_again(text_of(copy), NULL),
+                      *other = plan_again(text_of(copy), "8");
+    CHECK(kept->chosen.workload.micro_batch == 2 && kept->chosen.workload.global_batch == 64);
+    CHECK(warns(kept, "padding_of_a_former_plan") && warns(other, "padding_of_a_former_plan"));
+    CHECK(other->chosen.workload.micro_batch == 8);
+}
+
+TEST(plan_steps_times_the_seconds_of_a_step_are_the_training_of_every_stack)
+{
+    const struct lengths *lengths = uneven_lengths();
     static const char *const batchings[] = { "max", "longest", "grouped", "packed" };
     static const char *const rows[] = { "1", "4" };
     const struct plan_data *data = planning_data();
@@ -535,7 +618,7 @@ TEST(plan_steps_times_the_seconds_of_a_step_are_the_training_of_every_stack)
             struct plan_request request;
             struct plan plan;
             CHECK(!plan_request_read(&request, &test_arena, text_of(json), "request"));
-            request.lengths = &lengths;
+            request.lengths = lengths;
             if (!plan_make(&plan, &test_arena, data, &request)) {
                 const struct workload *w = &plan.chosen.workload;
                 double training = plan.forecast.middle.seconds[OVERHEAD_TRAINING];
