@@ -19,7 +19,8 @@
 // 3. Batch. A step holds the global batch that the space names, within batch_tolerance. More rows
 //    per micro-batch only make the deviation larger, so the loop ends at the first size that is
 //    too far off. One exception: if the number of GPUs is given and even the smallest micro-batch
-//    is too far off, that one is tried, because the user asked for so many GPUs.
+//    is too far off, that one is tried, because the user asked for so many GPUs, and others that
+//    come near to what it holds.
 // 4. Context parallelism costs communication in every layer and helps only long rows. It is tried
 //    from LONG_CONTEXT tokens on, and leaves each GPU at least LEAST_PART of them.
 // 5. Cards that nobody rents in that number are no answer, unless one of them was asked for or the
@@ -385,8 +386,13 @@ static enum err try_shape(struct walk *walk, struct setup *setup, const struct w
     return OK;
 }
 
+static bool is_near(const struct search_space *space, double rows, double asked)
+{
+    return fabs(rows / asked - 1) <= space->batch_tolerance + 1e-9;
+}
+
 // Whether steps of this workload hold as many rows as the space asks for. On a given number of GPUs
-// the smallest micro-batch always does: what it makes of the global batch is then asked of others.
+// the smallest micro-batch always does: others may hold what it makes of the global batch instead.
 static bool keeps_batch(const struct search_space *space, const struct workload *workload, int size,
                         double *asked)
 {
@@ -394,7 +400,8 @@ static bool keeps_batch(const struct search_space *space, const struct workload 
         return true;
     if (space->gpus && size == 0 && !space->splits)
         *asked = workload->global_batch;
-    return fabs(workload->global_batch / *asked - 1) <= space->batch_tolerance + 1e-9;
+    return is_near(space, workload->global_batch, space->global_batch) ||
+           is_near(space, workload->global_batch, *asked);
 }
 
 // Tries all micro-batches of one layout and checkpointing, the smallest first.

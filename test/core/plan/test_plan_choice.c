@@ -230,6 +230,23 @@ TEST(plan_takes_the_global_batch_that_its_help_says)
           strstr(words, "--micro-batch") && strstr(words, "256"));
 }
 
+TEST(plan_takes_the_fastest_of_the_global_batches_that_are_about_usual)
+{
+    static const int counts[] = { 12, 20, 24, 40 };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const char *members =
+            text_format(&test_arena, "\"gpu\":\"h100\",\"gpus\":%d,\"search\":false", counts[i]);
+        const struct plan *plan = planning_make(planning_request("llama-3.1-8b", members));
+        CHECK(fabs(plan->chosen.workload.global_batch / 64 - 1) <= 0.25);
+        for (int batch = counts[i]; batch <= 80; batch += counts[i]) {
+            const char *given = text_format(&test_arena, "%s,\"global_batch\":%d", members, batch);
+            const struct plan *other = planning_make(planning_request("llama-3.1-8b", given));
+            if (batch >= 48)
+                CHECK(plan->chosen.gpu_hours <= 1.015 * other->chosen.gpu_hours);
+        }
+    }
+}
+
 TEST(plan_of_a_global_batch_that_must_change_is_that_of_what_it_becomes)
 {
     const char *asked = "{\"model\":\"llama-3.1-8b\",\"tokens\":1e8,\"gpu\":\"h100\",\"gpus\":8,"
