@@ -236,8 +236,11 @@ static const char *data_is_a_sample(const struct plan *plan, struct arena *arena
                        "their lengths are taken as those of all");
 }
 
+// Of a context that somebody gave: the usual one holds the longest of many assumed rows.
 static const char *context_beyond_data(const struct plan *plan, struct arena *arena)
 {
+    if (!(plan->request->context > 0))
+        return NULL;
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
     const double p99 = 2.326; // of the standard normal
     double spread = workload_spread(&plan->rule).mid;

@@ -40,6 +40,8 @@ static const struct {
     { "lengths_assumed", "\"packing\":\"off\"", "\"packing\":\"off\",\"examples\":100000" },
     { "context_beyond_data", "\"packing\":\"off\",\"mean_length\":100,\"context\":8192",
       "\"packing\":\"off\",\"mean_length\":2000,\"context\":8192" },
+    { "context_beyond_data", "\"packing\":\"off\",\"mean_length\":100,\"context\":2048",
+      "\"packing\":\"off\",\"mean_length\":100" }, // the plan's own default
     { "checkpointing_without_pressure",
       "\"checkpointing\":\"full\",\"model\":\"llama-3.2-1b\",\"micro_batch\":\"1\"",
       "\"checkpointing\":\"none\",\"model\":\"llama-3.2-1b\",\"micro_batch\":\"1\"" },

@@ -574,6 +574,25 @@ TEST(plan_from_a_former_plan_of_data_knows_the_padding_of_every_micro_batch)
     }
 }
 
+TEST(plan_of_packed_rows_that_nemo_takes_one_at_a_time_says_so)
+{
+    struct plan_request request;
+    struct plan plan;
+    CHECK(!plan_request_read(&request, &test_arena,
+                             TEXT("{\"model\":\"llama-3.1-8b\",\"tokens\":1,\"context\":2048,"
+                                  "\"gpu\":\"h100\",\"gpus\":2,\"stack\":\"nemo\","
+                                  "\"packing\":\"on\",\"micro_batch\":\"4\","
+                                  "\"global_batch\":16,\"search\":false}"),
+                             "request"));
+    request.lengths = uneven_lengths();
+    CHECK(!plan_make(&plan, &test_arena, planning_data(), &request));
+    CHECK(warns(&plan, "single_packed_rows"));
+    CHECK(plan.chosen.workload.micro_batch == 1 && plan.chosen.workload.global_batch == 16);
+    request.micro_batch = NULL;
+    CHECK(!plan_make(&plan, &test_arena, planning_data(), &request));
+    CHECK(!warns(&plan, "single_packed_rows") && plan.chosen.workload.micro_batch == 1);
+}
+
 TEST(plan_from_a_document_without_shapes_keeps_its_micro_batch_and_says_so)
 {
     struct plan_request request;
