@@ -19,7 +19,7 @@ struct advice_item {
     const char *text; // what is wrong, and what to do
 };
 
-enum { ADVICE_ITEMS = 56 };
+enum { ADVICE_ITEMS = 96 };
 
 struct advice {
     struct arena *arena;
