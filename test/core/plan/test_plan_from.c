@@ -121,11 +121,12 @@ TEST(trainer_config_reads_llama_factory_with_its_deepspeed)
     struct plan_request request;
     struct trainer_config config =
         read_files("llama_factory.yaml deepspeed_zero2.json", 4, &request);
-    expect(&config, "model=meta-llama/Meta-Llama-3-8B-Instruct;method=qlora;rank=64;"
-                    "targets=all-linear;context=2048;batching=longest;micro_batch=1;"
-                    "global_batch=32;epochs=3;checkpointing=full;precision=bf16;"
-                    "parallel=zero2 offload optimizer;stack=llama-factory-deepspeed;eval_share=0.1111;"
-                    "evaluate_every=500;save_every=500");
+    expect(&config,
+           "model=meta-llama/Meta-Llama-3-8B-Instruct;method=qlora;rank=64;"
+           "targets=all-linear;context=2048;batching=longest;micro_batch=1;"
+           "global_batch=32;epochs=3;checkpointing=full;precision=bf16;"
+           "parallel=zero2 offload optimizer;stack=llama-factory-deepspeed;eval_share=0.1111;"
+           "evaluate_every=500;save_every=500");
     CHECK(!config.contradiction_count); // "auto" contradicts nothing
     CHECK(config.reference_count == 1 && !strcmp(config.references[0], "deepspeed_zero2.json"));
 }
