@@ -277,8 +277,8 @@ static void check_chance_of_spot(double hours)
 
 TEST(hosting_spot_waits_for_its_first_instance) // L8
 {
-    const double deadlines[] = { 7, 8, 10, 12, 18 };
-    for (int i = 0; i < 5; i++)
+    const double deadlines[] = { 8, 10, 12 };
+    for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++)
         check_chance_of_spot(deadlines[i]);
 }
 
