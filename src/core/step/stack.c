@@ -57,7 +57,7 @@ const struct field stack_fields[] = {
           .since = "0.3.0"),
     FIELD(stack, unties, FLAG, "a tied head becomes a second matrix", .since = "0.3.0"),
     FIELD(stack, widens_unquantized, FLAG, "unquantised weights are fp32 under qlora"),
-    FIELD(stack, narrows_for_bf16, FLAG, "but bf16 where matrix products are bf16",
+    FIELD(stack, narrows_for_bf16, FLAG, "unquantised weights stay bf16 beside NF4 under bf16",
           .since = "0.9.9"),
     FIELD(stack, casts_quantized, FLAG, "a quantised linear keeps a cast copy of its output"),
     FIELD(stack, copies_on_save, FLAG, "a checkpoint copies 8-bit linears on the GPU",
