@@ -13,6 +13,8 @@ import statistics
 import sys
 import time
 
+LLAMA_8B = dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8, intermediate_size=14336,
+                vocab_size=128256, tie_word_embeddings=False, attn_implementation="eager")
 # model, method, rows, width, recomputation, class, configuration
 CASES = [
     ("gemma-2-9b", "lora", 2, 2048, False, "Gemma2", dict(hidden_size=3584, num_hidden_layers=42, num_attention_heads=16,
@@ -56,20 +58,32 @@ CASES = [
      num_key_value_heads=8, intermediate_size=14336, vocab_size=32000, sliding_window=4096)),
     ("olmo-2-7b", "full", 1, 32768, True, "Olmo2", dict(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32,
      num_key_value_heads=32, intermediate_size=11008, vocab_size=100352)),
+    # eager attention
+    ("llama-3.1-8b", "lora", 8, 512, False, "Llama", LLAMA_8B),
+    ("llama-3.1-8b", "lora", 4, 1024, False, "Llama", LLAMA_8B),
+    ("llama-3.1-8b", "lora", 2, 2048, False, "Llama", LLAMA_8B),
+    ("llama-3.1-8b", "lora", 2, 4096, True, "Llama", LLAMA_8B),
+    ("gemma-2-9b", "lora", 2, 2048, True, "Gemma2", dict(hidden_size=3584, num_hidden_layers=42, num_attention_heads=16,
+     num_key_value_heads=8, head_dim=256, intermediate_size=14336, vocab_size=256000, attn_implementation="eager")),
+    ("qwen3-4b", "full", 4, 1024, False, "Qwen3", dict(hidden_size=2560, num_hidden_layers=36, num_attention_heads=32,
+     num_key_value_heads=8, head_dim=128, intermediate_size=9728, vocab_size=151936, tie_word_embeddings=True,
+     attn_implementation="eager")),
+    ("smollm2-1.7b", "full", 8, 1024, False, "Llama", dict(hidden_size=2048, num_hidden_layers=24, num_attention_heads=32,
+     num_key_value_heads=32, intermediate_size=8192, vocab_size=49152, tie_word_embeddings=True, attn_implementation="eager")),
 ]
 CONFIGS = {"Gemma3": "Gemma3TextConfig"}
 COLUMNS = ("id,source,model,method,lora_rank,lora_targets,precision,seq_len,packed,micro_batch,grad_accum,checkpointing,parallelism,"
-           "framework,stack,adapters,bare_loop,gpu,n_gpus,tokens_per_s_total,tokens_per_s_per_gpu,rate_covers")
+           "framework,stack,attention,adapters,bare_loop,gpu,n_gpus,tokens_per_s_total,tokens_per_s_per_gpu,rate_covers")
 
 
 def forecast(path):
     with open(path, "w") as out:
         print(COLUMNS, file=out)
-        for i, (model, method, rows, width, recompute, _, _) in enumerate(CASES):
+        for i, (model, method, rows, width, recompute, _, shape) in enumerate(CASES):
             lora = method == "lora"
             stack = "hf-peft" if lora else "hf"
             print(f"GPH-A{i:02},families_steps.py,{model},{method},{16 if lora else ''},{'all-linear' if lora else ''},bf16,{width},yes,"
-                  f"{rows},1,{'full' if recompute else 'none'},single,{stack},{stack},{'plain' if lora else ''},yes,H200,1,1,1,steps", file=out)
+                  f"{rows},1,{'full' if recompute else 'none'},single,{stack},{stack},{shape.get('attn_implementation', '')},{'plain' if lora else ''},yes,H200,1,1,1,steps", file=out)
 
 
 def measure(model_name, method, rows, width, recompute, kind, shape, steps=11, warm=4):

@@ -331,7 +331,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
     out->worst.images = vision_load_scaled(&rule->images, out->worst.tokens);
     // Where lengths are unknown, any part of a row may be padding.
     if (rule->full_rows && rule->batching != BATCHING_PACKED)
-        out->processed_factor = (struct range){ 1, 1, 1 / share.mid };
+        out->processed_factor = (struct range){ 1, 1, 1 / share.low };
     out->accumulation = fmax(1, rint(global_batch / (micro_batch * data)));
     out->global_batch = micro_batch * data * out->accumulation;
     double rows = rule->shapes ? shape_at(rule, sequences).rows

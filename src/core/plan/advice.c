@@ -194,12 +194,13 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
         return NULL;
     if (!plan->rule.full_rows)
         return "lengths are assumed, and padding follows from them; gpuhours profile measures them";
-    if (plan->chosen.workload.micro_batch < 2)
+    if (factor <= 1)
         return NULL; // rows of one are not padded
     return text_format(
         arena,
         "every row is assumed to fill the context; %s pads to the longest of %.0f rows, so with "
-        "typical lengths it would process %.1f times as many tokens; give the data%s",
+        "typical lengths it would process up to %.1f times as many tokens; give the data, or "
+        "--mean-length%s",
         plan->stack->name, plan->chosen.workload.micro_batch, factor,
         plan_may_pack(plan) ? ", or --packing on" : "");
 }

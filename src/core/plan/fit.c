@@ -136,21 +136,17 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-// The largest in any of the layouts: what --micro-batch or --context of this size would find to
-// fit. A micro-batch that is given is the whole step of a GPU, unless the global batch is given
-// too.
+// The largest in any of the layouts, with the rows of a step as asked: gradients that accumulate
+// lie beside the activations.
 static enum err find_largest(struct fit_largest *out, struct arena *arena, struct trial asked,
                              int level)
 {
-    const struct plan_request *request = asked.plan->request;
     *out = (struct fit_largest){ 0 };
     asked.recipe.checkpointing = level;
     for (size_t i = 0; i < layouts_of(&asked); i++) {
         TRY(set_layout(&asked, i));
         struct trial rows = asked, context = asked;
         int64_t most_rows, steps;
-        if (!(request->global_batch > 0) && !objective_samples(asked.plan->objective.kind))
-            rows.step_rows = 0;
         TRY(largest(&most_rows, arena, &rows, &rows.rows, 1, MOST_ROWS));
         TRY(largest(&steps, arena, &context, &context.context, FIT_CONTEXT_STEP, MOST_STEPS));
         out->micro_batch = larger(out->micro_batch, most_rows);

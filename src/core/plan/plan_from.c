@@ -166,6 +166,7 @@ static bool is_pointless(const struct filling *f, enum trainer_config_fact_name 
     case FACT_RANK:
     case FACT_TARGETS: return full || !given(f, FACT_ADAPTER);
     case FACT_ADAPTER: return !given(f, FACT_MODEL) || given(f, FACT_RANK);
+    case FACT_SAMPLER: return !f->samples;
     case FACT_CONTEXT: return f->samples; // prompts and answers have limits of their own
     case FACT_KL: return !f->samples || (is_set_to(f, objective_fact(f), "rloo") && !verl);
     case FACT_SAVE_WHEN: return given(f, FACT_SAVE_EVERY) != NULL;
@@ -256,8 +257,8 @@ static enum err fill_method(struct filling *f)
 static enum err fill_plain(struct filling *f)
 {
     static const enum trainer_config_fact_name plain[] = {
-        FACT_MODEL,   FACT_PRECISION, FACT_WEIGHTS,     FACT_OPTIMIZER,
-        FACT_CONTEXT, FACT_SEED,      FACT_IN_BACKWARD, FACT_EXPERTS,
+        FACT_MODEL, FACT_PRECISION,   FACT_WEIGHTS, FACT_OPTIMIZER, FACT_CONTEXT,
+        FACT_SEED,  FACT_IN_BACKWARD, FACT_EXPERTS, FACT_ATTENTION,
     };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         TRY(set_fact(f, plain[i]));

@@ -228,6 +228,9 @@ static enum err check_engine_options(const struct plan *plan)
                     "%s is forecast for --stack native alone: what it costs elsewhere was not "
                     "measured",
                     option);
+    if (recipe->attention != RECIPE_ATTENTION_AUTO && plan->stack->exact_gradients)
+        return fail(ERR_USAGE, "--attention is for other stacks; %s has kernels of its own",
+                    plan->stack->name);
     bool partial =
         recipe->checkpointing == RECIPE_GATE || recipe->checkpointing == RECIPE_PROJECTIONS;
     if (partial && !stack_recomputes(plan->stack, recipe->checkpointing))

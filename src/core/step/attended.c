@@ -3,6 +3,25 @@
 
 #include "core/step/attended.h"
 
+enum stack_attention attended_kernel(const struct step_request *r)
+{
+    static const enum stack_attention kernels[] = {
+        [RECIPE_ATTENTION_EAGER] = STACK_ATTENTION_EAGER,
+        [RECIPE_SDPA] = STACK_CUDNN,
+        [RECIPE_FLASH2] = STACK_FLASH2,
+        [RECIPE_FLASH3] = STACK_FLASH3,
+    };
+    int chosen = r->recipe->attention;
+    return chosen == RECIPE_ATTENTION_AUTO ? (enum stack_attention)r->stack->attention
+                                           : kernels[chosen];
+}
+
+static bool has_masks(const struct step_request *r)
+{
+    int chosen = r->recipe->attention;
+    return chosen == RECIPE_ATTENTION_AUTO ? r->stack->masks : chosen == RECIPE_SDPA;
+}
+
 // Σ l² as a layer with a sliding window sees it: l·(2w − w²/l) for rows longer than the window.
 static double windowed(const struct step_batch *batch, double window)
 {
@@ -24,7 +43,7 @@ double attended_squares(const struct step_request *request)
 double attended_masked_share(const struct step_request *r)
 {
     const struct model *model = r->model;
-    if (!r->stack->masks || r->stack->attention == STACK_ATTENTION_EAGER)
+    if (!has_masks(r) || attended_kernel(r) == STACK_ATTENTION_EAGER)
         return 0;
     double length = r->batch.tokens > 0 ? r->batch.squares / r->batch.tokens : 0;
     bool binds = model->sliding_window && length >= (double)model->sliding_window;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// attended: how many scores attention computes, where layers have sliding windows and masks.
+// attended: which kernel runs attention, and how many scores it computes, where layers have sliding
+// windows and masks.
 
 #pragma once
 
 #include "core/step/step.h"
+
+enum stack_attention attended_kernel(const struct step_request *request);
 
 // Σ l² of a layer's documents, the mean over layers with and without a window; kernels that know
 // windows compute nothing outside of them.

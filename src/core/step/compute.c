@@ -3,6 +3,7 @@
 
 #include "core/step/compute.h"
 
+#include "core/step/attended.h"
 #include "core/step/engine.h"
 #include "core/step/memory.h"
 
@@ -149,7 +150,7 @@ static const struct attention_curve {
     [STACK_FLASH3] = { 550, 0.90, 850 }, // taken to be alike
     [STACK_FLASH2] = { 370, 0.96, 1000 },
     [STACK_TRITON] = { 370, 0.96, 1000 },
-    [STACK_ATTENTION_EAGER] = { 650, 0.78, 650 },
+    [STACK_ATTENTION_EAGER] = { 230, 1, 230 }, // its products alone
 };
 
 // Of the rate that heads of 128 elements have, forward and backward: kernels fill tiles made for
@@ -289,11 +290,12 @@ static const double *head_rate(const struct step_request *r)
 {
     static const double as_measured[2] = { 1, 1 };
     size_t last = sizeof head_rates / sizeof *head_rates - 1, i = 0;
-    if (r->model->kv_lora_rank || r->stack->attention == STACK_ATTENTION_EAGER)
+    enum stack_attention kernel = attended_kernel(r);
+    if (r->model->kv_lora_rank || kernel == STACK_ATTENTION_EAGER)
         return as_measured;
     while (i < last && head_rates[i].size < r->model->head_size)
         i++;
-    bool older = r->stack->attention == STACK_FLASH2 || r->stack->attention == STACK_TRITON;
+    bool older = kernel == STACK_FLASH2 || kernel == STACK_TRITON;
     return older ? head_rates[i].flash2 : head_rates[i].cudnn;
 }
 
@@ -301,13 +303,14 @@ static const double *head_rate(const struct step_request *r)
 static void set_attention(struct machine *m, const struct step_request *r, const struct gpu *gpu)
 {
     const struct generation *g = generation_of(gpu);
-    const struct attention_curve *curve = &curves[r->stack->attention];
+    enum stack_attention kind = attended_kernel(r);
+    const struct attention_curve *curve = &curves[kind];
     struct memory_device card = memory_device(gpu, false);
     struct engine_attention kernel = engine_attention(r, card.bytes, card.is_hopper);
-    double share = r->stack->attention == STACK_FLASH2            ? g->flash2
-                   : r->stack->attention == STACK_TRITON          ? TRITON_RATE * g->flash2
-                   : r->stack->attention == STACK_ATTENTION_EAGER ? 0.5
-                                                                  : g->modern;
+    double share = kind == STACK_FLASH2            ? g->flash2
+                   : kind == STACK_TRITON          ? TRITON_RATE * g->flash2
+                   : kind == STACK_ATTENTION_EAGER ? 0.7
+                                                   : g->modern;
     double most = share * m->product;
     const double *head = head_rate(r);
     m->forward = (struct attention_rate){ head[0] * most, curve->forward_length };
@@ -322,7 +325,7 @@ static void set_attention(struct machine *m, const struct step_request *r, const
         m->backward = (struct attention_rate){ BUILT_IN_BACKWARD * built_in, BUILT_IN_LENGTH };
     if (kernel.forward == ENGINE_BUILT_IN)
         m->forward = (struct attention_rate){ BUILT_IN_FORWARD * built_in, BUILT_IN_LENGTH };
-    if (r->stack->attention == STACK_CUDNN)
+    if (kind == STACK_CUDNN)
         m->missed_bytes = missed_bytes(r, gpu, length_of(r));
 }
 

@@ -17,6 +17,7 @@ static const char *const optimizers[] = { "adamw",     "adamw-8bit",       "adam
 const char *const recipe_checkpointings[] = { "none", "selective", "gate", "projections",
                                               "full", "auto",      NULL };
 
+static const char *const attentions[] = { "eager", "sdpa", "flash2", "flash3", "auto", NULL };
 const char *const recipe_expert_kernels[] = { "eager", "grouped", "fused", "dense", "auto", NULL };
 
 const struct field recipe_fields[] = {
@@ -43,6 +44,8 @@ const struct field recipe_fields[] = {
              .value = "DTYPE"),
     FIELD_OF(recipe, checkpointing, recipe_checkpointings, "activation checkpointing",
              .value = "MODE"),
+    FIELD_OF(recipe, attention, attentions, "attention kernel", .value = "KERNEL",
+             .since = "0.10.0"),
     FIELD_OF(recipe, experts, recipe_expert_kernels,
              "kernels of experts: eager one after another, dense all on every token",
              .value = "KERNEL", .since = "0.3.0"),
@@ -71,6 +74,7 @@ struct recipe recipe_default(void)
         .states = RECIPE_DTYPE_AUTO,
         .weights = RECIPE_DTYPE_AUTO,
         .checkpointing = RECIPE_AUTO,
+        .attention = RECIPE_ATTENTION_AUTO,
         .experts = RECIPE_EXPERTS_AUTO,
     };
 }

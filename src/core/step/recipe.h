@@ -37,6 +37,13 @@ enum recipe_optimizer {
     RECIPE_ADAFACTOR,
     RECIPE_ADAMW_PAGED_8BIT,
 };
+enum recipe_attention { // transformers' names
+    RECIPE_ATTENTION_EAGER,
+    RECIPE_SDPA,   // PyTorch's choice of kernels; padded batches have a mask
+    RECIPE_FLASH2, // padded batches have none
+    RECIPE_FLASH3,
+    RECIPE_ATTENTION_AUTO, // as the stack does
+};
 enum recipe_experts { // how the experts of a layer are run (core/step/moe.h)
     RECIPE_EXPERTS_EAGER,
     RECIPE_EXPERTS_GROUPED,
@@ -67,6 +74,7 @@ struct recipe {
     int states;  // dtype of the optimizer's states
     int weights; // dtype of the trained weights: fp32 is a master copy
     int checkpointing;
+    int attention;              // enum recipe_attention
     int experts;                // enum recipe_experts, of a mixture of experts
     bool trains_encoder;        // of images: its weights, or adapters on all its linears
     bool trains_embeddings;     // embedding and head are trained whole beside the adapters

@@ -370,12 +370,22 @@ static void add_mask(struct build *b, double copied, double heads_each, double s
     add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0, 0 }, squares, 0);
 }
 
+// Eager attention writes all scores, scales and masks them, has their softmax in fp32, and reads
+// them again: by transformers' code 28 bytes a score in each pass in 16 bits, 24 and 20 in fp32,
+// which its kernels move at 0.66 of a copy's rate (bench/results/h200.md).
+static void add_scores(struct build *b, double scores)
+{
+    bool wide = element_bytes(b) == 4; // a table's bytes are of elements of 16 bits
+    struct traffic traffic = { wide ? 12 : 28, wide ? 10 : 28, 5, 4, 0.66 };
+    add_elementwise(b, "scores", traffic, scores, 0);
+}
+
 // The kernel of that share of the layers. Causal ones compute half of the scores, under a mask all.
 // Backward runs five products for the forward's two.
 static void add_kernel(struct build *b, double share, bool masked, double squares)
 {
     const struct step_request *r = b->request;
-    bool eager = r->stack->attention == STACK_ATTENTION_EAGER;
+    bool eager = attended_kernel(r) == STACK_ATTENTION_EAGER;
     double heads_each = masked ? (double)r->model->heads / (double)r->model->kv_heads : 1;
     double query = (double)model_query_width(r->model) / b->tensor;
     double key = (double)model_key_width(r->model) / b->tensor * heads_each;
@@ -391,12 +401,13 @@ static void add_kernel(struct build *b, double share, bool masked, double square
     // and keys.
     if (r->model->fused_qkv && !r->model->learned_positions && r->stack->kernels == STACK_EAGER)
         kept += size * tokens * (query + key / heads_each);
-    // All scores are written, go through an fp32 softmax, and are read. Kept are the softmax and
-    // its 16-bit copy; backward has 16 bytes a score at its peak (bench/results/h200.md).
+    // Its products write and read the scores. Kept are the softmax and its 16-bit copy; backward
+    // has 16 bytes a score at its peak (bench/results/h200.md).
     if (eager) {
         double kept_bytes = size == 4 ? 4 : 6;
         flops *= 2;
-        moved += 16 * heads * squares;
+        moved += 2 * size * heads * squares;
+        add_scores(b, heads * squares);
         kept += kept_bytes * heads * squares;
         b->step->score_bytes = (16 - kept_bytes) * heads * squares;
     }
@@ -410,7 +421,7 @@ static void add_kernel(struct build *b, double share, bool masked, double square
                              .kind = STEP_ATTENTION,
                              .flops = flops,
                              .bytes = moved,
-                             .launches = share * (eager ? 6 : 3),
+                             .launches = share * (eager ? 2 : 3),
                              .kept_bytes = kept,
                              .masked = masked });
     add(b, (struct step_op){ .name = "attention",
@@ -418,7 +429,7 @@ static void add_kernel(struct build *b, double share, bool masked, double square
                              .kind = STEP_ATTENTION,
                              .flops = 2.5 * flops,
                              .bytes = 2 * moved,
-                             .launches = share * (eager ? 9 : 4),
+                             .launches = share * 4,
                              .masked = masked });
 }
 
@@ -431,7 +442,7 @@ static void add_attention(struct build *b)
     double out = (double)model_attention_width(r->model) / b->tensor;
     if (hidden > 0)
         add_kernel(b, hidden, true, r->batch.squares);
-    if (r->stack->kernels == STACK_EAGER && r->stack->attention == STACK_CUDNN)
+    if (r->stack->kernels == STACK_EAGER && attended_kernel(r) == STACK_CUDNN)
         add_elementwise(b, "attention layout", (struct traffic){ 8, 8, 0, 0, 1 }, b->tokens * out,
                         0);
     if (pieces > 1) // each piece's output is merged into the sum in fp32, and its gradients added

@@ -15,6 +15,7 @@ const char *const trainer_config_fact_options[FACTS] = {
     [FACT_DROPOUT] = "dropout",
     [FACT_TARGETS] = "targets",
     [FACT_EMBEDDINGS] = "trains_embeddings",
+    [FACT_ATTENTION] = "attention",
     [FACT_EXPERTS] = "experts",
     [FACT_PRECISION] = "precision",
     [FACT_WEIGHTS] = "weights",
@@ -152,6 +153,23 @@ static const struct trainer_config_word bitsandbytes[] = {
 static const struct trainer_config_word recomputes[] = {
     { "true", "full" },    { "yes", "full" },     { "false", "none" },       { "no", "none" },
     { "offload", "full" }, { "unsloth", "full" }, { "offloaddisk", "full" }, { 0 },
+};
+
+// As transformers, LLaMA-Factory and ms-swift spell them.
+static const struct trainer_config_word attentions[] = {
+    { "eager", "eager" },
+    { "disabled", "eager" },
+    { "sdpa", "sdpa" },
+    { "flashattention2", "flash2" },
+    { "flashattn", "flash2" },
+    { "fa2", "flash2" },
+    { "kernelscommunity/flashattn2", "flash2" },
+    { "flashattention3", "flash3" },
+    { "fa3", "flash3" },
+    { "kernelscommunity/flashattn3", "flash3" },
+    { "kernelscommunity/vllmflashattn3", "flash3" },
+    { "auto", NULL },
+    { 0 },
 };
 
 // How transformers, and axolotl above it, run the products of experts.
@@ -330,14 +348,15 @@ static const struct trainer_config_row axolotl[] = {
     IGNORE("special_tokens*"),
     IGNORE("tokens*"),
     IGNORE("train_on_inputs"),
+    IF("flash_attention", FACT_ATTENTION, "flash2"),
+    IF("sdp_attention", FACT_ATTENTION, "sdpa"),
+    IF("eager_attention", FACT_ATTENTION, "eager"),
+    WORD("attn_implementation", FACT_ATTENTION, attentions),
     IGNORE("flash_*"),
     IGNORE("flex_*"),
     IGNORE("fp8_*"),
     IGNORE("loss_watchdog_*"),
-    IGNORE("sdp_attention"),
     IGNORE("xformers_attention"),
-    IGNORE("eager_attention"),
-    IGNORE("attn_implementation"),
     READ("saves_per_epoch", FACT_SAVES, READ_NUMBER),
     IGNORE("strict"),
     IGNORE("cosine_*"),
@@ -449,8 +468,7 @@ static const struct trainer_config_row transformers[] = {
     READ("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", FACT_SYNC, READ_FLAG),
     READ("activation_offloading", FACT_OFFLOAD_ACTIVATIONS, READ_FLAG),
     IGNORE("accelerator_config*"),
-    LOST("attn_implementation",
-         "flash-attention computes padded rows without a mask, which is faster"),
+    WORD("attn_implementation", FACT_ATTENTION, attentions),
     IGNORE("trust_remote_code"),
     IGNORE("parallelism_config"),
     IGNORE("no_cuda"),
@@ -465,31 +483,22 @@ static const struct trainer_config_row transformers[] = {
 };
 
 static const struct trainer_config_default transformers_defaults[] = {
-    { FACT_MICRO, "8" },
-    { FACT_ACCUMULATION, "1" },
-    { FACT_EPOCHS, "3" },
-    { FACT_OPTIMIZER, "adamw" },
-    { FACT_EVAL_WHEN, "no" },
-    { FACT_SAVE_EVERY, "500" },
-    { 0 },
+    { FACT_MICRO, "8" },      { FACT_ACCUMULATION, "1" },
+    { FACT_EPOCHS, "3" },     { FACT_OPTIMIZER, "adamw" },
+    { FACT_EVAL_WHEN, "no" }, { FACT_SAVE_EVERY, "500" },
+    { FACT_SAMPLER, "hf" },   { 0 },
 };
 
 // Where nobody names targets, PEFT adapts what its table has of the family: queries and values of
 // almost all.
 static const struct trainer_config_default trl_defaults[] = {
-    { FACT_ADAPTER, "full" },
-    { FACT_RANK, "16" },
-    { FACT_TARGETS, "q,v" },
-    { FACT_CONTEXT, "1024" },
-    { FACT_PACKED, "no" },
-    { FACT_MICRO, "8" },
-    { FACT_ACCUMULATION, "1" },
-    { FACT_EPOCHS, "3" },
-    { FACT_OPTIMIZER, "adamw" },
-    { FACT_EVAL_WHEN, "no" },
-    { FACT_SAVE_EVERY, "500" },
-    { FACT_KL, "0" },
-    { 0 },
+    { FACT_ADAPTER, "full" },    { FACT_RANK, "16" },
+    { FACT_TARGETS, "q,v" },     { FACT_CONTEXT, "1024" },
+    { FACT_PACKED, "no" },       { FACT_MICRO, "8" },
+    { FACT_ACCUMULATION, "1" },  { FACT_EPOCHS, "3" },
+    { FACT_OPTIMIZER, "adamw" }, { FACT_EVAL_WHEN, "no" },
+    { FACT_SAVE_EVERY, "500" },  { FACT_KL, "0" },
+    { FACT_SAMPLER, "hf" },      { 0 },
 };
 
 static const struct trainer_config_row llama_factory[] = {
@@ -523,7 +532,7 @@ static const struct trainer_config_row llama_factory[] = {
     IGNORE("overwrite_*"),
     IGNORE("preprocessing_*"),
     IGNORE("plot_loss"),
-    LOST("flash_attn", "flash-attention computes padded rows without a mask, which is faster"),
+    WORD("flash_attn", FACT_ATTENTION, attentions),
     IGNORE("double_quantization"),
     IGNORE("quantization_*"),
     IGNORE("loraplus_*"),
@@ -550,6 +559,7 @@ static const struct trainer_config_default llama_factory_defaults[] = {
     { FACT_OPTIMIZER, "adamw" },
     { FACT_EVAL_WHEN, "no" },
     { FACT_SAVE_EVERY, "500" },
+    { FACT_SAMPLER, "hf" },
     { 0 },
 };
 
@@ -1107,8 +1117,8 @@ static const struct trainer_config_row openrlhf[] = {
     IGNORE("lambd"),
     IGNORE("temperature"),
     IGNORE("top_p"),
-    IGNORE("flash_attn"),
-    IGNORE("attn_implementation"),
+    IF("flash_attn", FACT_ATTENTION, "flash2"),
+    WORD("attn_implementation", FACT_ATTENTION, attentions),
     IGNORE("lora_*"),
     { 0 },
 };
@@ -1165,6 +1175,7 @@ static const struct trainer_config_row command[] = {
     READ("lora_rank", FACT_RANK, READ_COUNT),
     READ("target_modules", FACT_TARGETS, READ_LIST),
     WORD("quant_bits", FACT_QUANTIZATION, bits),
+    WORD("attn_impl", FACT_ATTENTION, attentions),
     READ("split_dataset_ratio", FACT_EVAL_SHARE, READ_SHARE),
     READ("num_processes", FACT_GPUS, READ_COUNT),
     READ("num_machines", FACT_NODES, READ_COUNT),

@@ -17,6 +17,7 @@ enum trainer_config_fact_name {
     FACT_DROPOUT,
     FACT_TARGETS,
     FACT_EMBEDDINGS,
+    FACT_ATTENTION,
     FACT_EXPERTS,
     FACT_PRECISION,
     FACT_WEIGHTS,

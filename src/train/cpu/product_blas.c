@@ -96,12 +96,40 @@ void product_f64(double *c, const double *a, const double *b, const struct produ
           p->beta, c, (int)p->c_stride);
 }
 
+struct chain {
+    int wanted, started;
+};
+
+// The calling thread is one; it starts the next and waits for it, so that all live at once.
+static void *start_next(void *argument)
+{
+    struct chain *chain = argument;
+    pthread_t next;
+    if (++chain->started < chain->wanted && !pthread_create(&next, NULL, start_next, chain))
+        pthread_join(next, NULL);
+    return NULL;
+}
+
+// OpenMP ends the program where it cannot start a thread, so it is tried before.
+static enum err try_threads(int workers)
+{
+    struct chain chain = { .wanted = workers };
+    start_next(&chain);
+    if (chain.started == workers)
+        return OK;
+    return fail(ERR_MEMORY,
+                "too little memory for %d threads; raise the limits on address space (ulimit -v) "
+                "and on processes (ulimit -u), or set OMP_NUM_THREADS=%d",
+                workers, chain.started);
+}
+
 // OpenBLAS gives each thread that calls it a buffer, at its first product. Where there is no memory
 // for one it tries again forever. So we look whether there is room for all of them, and let it take
 // them at once. The threads are started before: their stacks take room too.
 static enum err take_buffers(int workers)
 {
-    enum { BUFFER = 32 << 20, ROWS = 64 };
+    enum { BUFFER = 128 << 20, ROWS = 64 }; // the size since OpenBLAS 0.3.10
+    TRY(try_threads(workers));
 #pragma omp parallel num_threads(workers)
     {
 #pragma omp barrier

@@ -227,7 +227,7 @@ TEST(workload_of_unknown_lengths_has_full_rows_and_a_range_for_padding)
     CHECK(workload.batch.width == rule.context && !workload.varied_widths);
     CHECK(workload.batch.squares == workload.worst.squares);
     CHECK(workload.processed_factor.low == 1);
-    CHECK_NEAR(workload.processed_factor.high, 1 / 0.48, 0.01);
+    CHECK_NEAR(workload.processed_factor.high, 1 / 0.31, 0.01); // as rows of the usual spread
     rule.batching = BATCHING_PACKED;
     workload_make(&workload, &rule, 8, 1, 0);
     CHECK_NEAR(workload.padding_share, 0.02, 1e-9);

@@ -88,6 +88,17 @@ TEST(fit_chooses_the_lightest_checkpointing_that_surely_fits)
     CHECK(fit.fewest[RECIPE_FULL].fit_probability == fit.memory.fit_probability);
 }
 
+TEST(fit_finds_the_largest_micro_batch_with_the_accumulation_that_it_names)
+{
+    struct fit fit = fit_of("{\"model\":\"llama-3.1-8b\",\"method\":\"full\",\"gpu\":\"a100\"}");
+    CHECK(fit.accumulation > 1);
+    for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
+        const struct fit_largest *largest = &fit.largest[level];
+        if (fit_offers(&fit, level)) // twice the tokens are twice the rows
+            CHECK(largest->micro_batch == largest->context / 2048);
+    }
+}
+
 TEST(fit_shards_what_one_gpu_cannot_hold)
 {
     struct fit fit = fit_of("{\"model\":\"llama-3.1-70b\",\"gpu\":\"h100\",\"gpus\":8}");
@@ -103,8 +114,10 @@ TEST(fit_finds_the_last_micro_batch_that_fits_in_any_layout)
         const char *request;
         int level;
     } cases[] = {
-        { "\"model\":\"qwen3-30b-a3b\",\"method\":\"full\",\"gpus\":8", RECIPE_KEEP_ALL },
-        { "\"model\":\"qwen3-30b-a3b\",\"method\":\"full\",\"gpus\":8", RECIPE_SELECTIVE },
+        { "\"model\":\"qwen3-30b-a3b\",\"method\":\"full\",\"gpus\":8,\"global_batch\":64",
+          RECIPE_KEEP_ALL },
+        { "\"model\":\"qwen3-30b-a3b\",\"method\":\"full\",\"gpus\":8,\"global_batch\":64",
+          RECIPE_SELECTIVE },
         { "\"model\":\"llama-3.1-8b\",\"method\":\"full\",\"gpus\":4,\"global_batch\":64",
           RECIPE_RECOMPUTE },
     };

@@ -406,6 +406,37 @@ TEST(trainer_config_of_trl_that_samples_has_no_adapter_and_no_reference_unasked)
     expect(&config, "method=full");
 }
 
+TEST(trainer_config_of_trl_without_vllm_samples_by_transformers)
+{
+    static const char file[] = "model_name_or_path: Qwen/Qwen2.5-7B\nnum_generations: 8\n"
+                               "max_completion_length: 256\n%s";
+    struct plan_request request;
+    struct trainer_config config = read_text(text_format(&test_arena, file, ""), &request);
+    expect(&config, "objective=grpo;sampler=hf");
+    config = read_text(text_format(&test_arena, file, "use_vllm: false\n"), &request);
+    expect(&config, "sampler=hf");
+    config = read_text(text_format(&test_arena, file, "use_vllm: true\n"), &request);
+    expect(&config, "sampler=vllm");
+    config = read_text("model_name_or_path: a/b\nmax_length: 512\n", &request);
+    CHECK(!trainer_config_option(&config, "sampler")); // supervised tuning samples nothing
+}
+
+TEST(trainer_config_names_the_attention_kernel)
+{
+    struct plan_request request;
+    struct trainer_config config =
+        read_text("model_name_or_path: a/b\nattn_implementation: flash_attention_2\n", &request);
+    expect(&config, "attention=flash2");
+    config = read_text("base_model: a/b\neager_attention: true\n", &request);
+    expect(&config, "attention=eager");
+    config = read_text("model_name_or_path: a/b\nfinetuning_type: lora\nflash_attn: disabled\n",
+                       &request);
+    expect(&config, "attention=eager");
+    config =
+        read_text("model_name_or_path: a/b\nfinetuning_type: lora\nflash_attn: auto\n", &request);
+    CHECK(!trainer_config_option(&config, "attention"));
+}
+
 TEST(trainer_config_never_takes_an_unknown_objective_for_supervised_tuning)
 {
     CHECK(strstr(objective_of("learning_rate: 1e-5\nrlhf_type: gkd\n"), "gkd"));

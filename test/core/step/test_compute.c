@@ -583,6 +583,49 @@ TEST(compute_of_the_trainers_full_rows_on_an_h200_is_within_5_percent_of_their_s
     }
 }
 
+TEST(compute_of_eager_attention_on_an_h200_is_within_12_percent_of_measured_layers)
+{
+    // Milliseconds of a layer, bench/gpu/masked.py: 16,384 tokens, eager less causal sdpa.
+    static const struct {
+        const char *model;
+        double width, forward, both;
+    } measured[] = {
+        { "llama-3.2-1b", 1024, 6.067, 12.319 },  { "llama-3.2-1b", 2048, 12.354, 24.861 },
+        { "llama-3.2-1b", 4096, 27.039, 52.163 }, { "llama-3.1-8b", 1024, 6.079, 11.177 },
+        { "llama-3.1-8b", 2048, 12.101, 23.284 }, { "llama-3.1-8b", 4096, 26.342, 49.668 }
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        double width = measured[i].width, took[2][2];
+        for (int recomputed = 0; recomputed < 2; recomputed++)
+            for (int eager = 0; eager < 2; eager++) {
+                struct setup setup =
+                    knowledge_setup(&k, measured[i].model, "hf", 16384 / width, width);
+                setup.recipe.checkpointing = recomputed ? RECIPE_RECOMPUTE : RECIPE_KEEP_ALL;
+                setup.recipe.attention = eager ? RECIPE_ATTENTION_EAGER : RECIPE_SDPA;
+                struct timing t = knowledge_estimate(&setup).timing;
+                double layers = (double)setup.model->layers;
+                took[recomputed][eager] =
+                    1000 * (t.attention_seconds + t.elementwise_seconds) / layers;
+            }
+        double both = took[0][1] - took[0][0], again = took[1][1] - took[1][0];
+        CHECK_NEAR(both, measured[i].both, 0.12);
+        CHECK_NEAR(again - both, measured[i].forward, 0.2);
+    }
+}
+
+TEST(compute_of_flash_attention_needs_no_mask_where_rows_are_padded)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-peft", 4, 2048);
+    setup.batch.padded = true;
+    struct timing as_the_stack = knowledge_estimate(&setup).timing;
+    setup.recipe.attention = RECIPE_SDPA;
+    CHECK(knowledge_estimate(&setup).timing.step_seconds == as_the_stack.step_seconds);
+    setup.recipe.attention = RECIPE_FLASH2;
+    CHECK(knowledge_estimate(&setup).timing.step_seconds < as_the_stack.step_seconds);
+}
+
 // bench/gpu/kernels.py on an H200: steps of PEFT in a bare loop and by the Trainer, and kernels of
 // the bare one. Its host took 1.27 times as long as the stack assumes.
 static const struct profiled {
