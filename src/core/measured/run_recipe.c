@@ -359,6 +359,9 @@ static bool is_sparse_or_hybrid(const struct run *run)
 }
 
 // A dense model that the catalog does not have is replaced by the one nearest in size, within 20 %.
+// Of small ones the vocabulary decides what a token costs, and 0.5 B parameters do not tell it.
+static const double LEAST_STAND_IN = 1; // billions
+
 static enum err find_model(const struct model **out, const struct run *run,
                            const struct catalog *catalog)
 {
@@ -370,6 +373,11 @@ static enum err find_model(const struct model **out, const struct run *run,
                     run->model);
     double wanted = run->params_b * 1e9, best = log(1.2);
     *out = NULL;
+    if (run->params_b > 0 && run->params_b < LEAST_STAND_IN)
+        return fail(ERR_INPUT,
+                    "the catalog has no model \"%s\", and one of less than %g B parameters has no "
+                    "stand-in of its size",
+                    run->model, LEAST_STAND_IN);
     for (size_t i = 0; i < catalog->model_count; i++) {
         const struct model *model = &catalog->models[i];
         double off = fabs(log((double)model_parameters(model) / wanted));
@@ -390,7 +398,8 @@ static enum err find_model(const struct model **out, const struct run *run,
                        run->model, run->params_b);
 }
 
-// By name; else by what the source calls its framework, and an unknown one counts as transformers.
+// By name; else by what the source calls its framework. One that no stack knows wraps PEFT where it
+// trains adapters; where it trains whole models it is a trainer of its own, by its kernels.
 static enum err find_stack(const struct stack **out, const struct run *run, int method,
                            const struct stack *stacks, size_t count)
 {
@@ -401,7 +410,10 @@ static enum err find_stack(const struct stack **out, const struct run *run, int 
         return fail(ERR_INPUT, "stack: there is no stack \"%s\"", run->stack);
     if (run->framework && !stack_find(out, stacks, count, run->framework))
         return OK;
-    return stack_find(out, stacks, count, stack_default(method));
+    bool fused = run->kernels == STACK_FUSED + 1 || run->kernels == STACK_COMPILED + 1;
+    const char *unknown = fused ? "other-fused" : "other";
+    bool whole = method == RECIPE_FULL && run->framework;
+    return stack_find(out, stacks, count, whole ? unknown : stack_default(method));
 }
 
 enum err run_offload(struct layout *out, const char *cell)

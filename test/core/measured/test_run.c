@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/measured/run.h"
+
+#include "base/embedded.h"
+#include "core/measured/calibration.h"
 #include "test/core/knowledge.h"
 
 #include <math.h>
@@ -41,7 +44,7 @@ TEST(run_reads_quantised_bases_from_the_precision)
     CHECK(setup.gpu == NULL); // memory can still be said
 }
 
-TEST(run_of_an_unknown_framework_runs_as_transformers_do)
+TEST(run_of_an_unknown_framework_has_adapters_by_peft_or_is_a_trainer_of_its_own)
 {
     struct setup setup;
     struct run *run;
@@ -50,7 +53,26 @@ TEST(run_of_an_unknown_framework_runs_as_transformers_do)
     CHECK(!strcmp(setup.stack->name, "hf-peft"));
     CHECK(!setup_of(&setup, &run,
                     "X-6,o/r,Mistral-7B,full,bf16,512,yes,4,single,NewTrainer,A100-80GB,1,,,"));
-    CHECK(!strcmp(setup.stack->name, "hf"));
+    CHECK(!strcmp(setup.stack->name, "other"));
+    CHECK(!setup_of(&setup, &run,
+                    "X-7,o/r,Mistral-7B,full,bf16,512,yes,4,single,MaxText,A100-80GB,1,,,"));
+    CHECK(!strcmp(setup.stack->name, "other-fused"));
+}
+
+TEST(run_of_an_unknown_trainer_has_a_wider_range_than_any_known_one)
+{
+    struct knowledge k = knowledge_open();
+    struct calibration read = { 0 };
+    CHECK(!calibration_read(&read, &test_arena, embedded_file("efficiency.csv"), "efficiency.csv",
+                            embedded_file("evidence.csv"), "evidence.csv"));
+    double known[] = { 0, 0 };
+    static const char *const names[][2] = { { "hf", "other" }, { "megatron", "other-fused" } };
+    for (size_t i = 0; i < 2; i++) {
+        struct setup setup = knowledge_setup(&k, "llama-3.1-8b", names[i][0], 4, 2048);
+        struct setup other = knowledge_setup(&k, "llama-3.1-8b", names[i][1], 4, 2048);
+        known[i] = calibration_at(&read, &setup).log_spread;
+        CHECK(calibration_at(&read, &other).log_spread > 1.2 * known[i]);
+    }
 }
 
 TEST(run_says_why_it_cannot_map_a_row)
@@ -225,8 +247,8 @@ TEST(run_compares_memory_with_the_reading_the_source_quotes)
 
 // --- mixtures of experts --------------------------------------------------------
 
-static enum err experts_of(struct setup *setup, const char *model, const char *kernel,
-                           const char *balanced)
+static enum err sized_of(struct setup *setup, const char *model, double billions,
+                         const char *kernel, const char *balanced)
 {
     struct knowledge k = knowledge_open();
     struct run *run;
@@ -235,10 +257,24 @@ static enum err experts_of(struct setup *setup, const char *model, const char *k
         text_of(text_format(&test_arena,
                             "id,source,model,params_b,method,seq_len,packed,micro_batch,stack,gpu,"
                             "n_gpus,expert_kernel,balanced_routing\n"
-                            "A,s,%s,7,lora,2048,yes,1,hf-peft,H100-SXM,1,%s,%s\n",
-                            model, kernel, balanced));
+                            "A,s,%s,%g,lora,2048,yes,1,hf-peft,H100-SXM,1,%s,%s\n",
+                            model, billions, kernel, balanced));
     TRY(run_read(&run, &count, &test_arena, csv, "runs.csv"));
     return run_setup(setup, &test_arena, run, &k.catalog, k.stacks, k.stack_count);
+}
+
+static enum err experts_of(struct setup *setup, const char *model, const char *kernel,
+                           const char *balanced)
+{
+    return sized_of(setup, model, 7, kernel, balanced);
+}
+
+TEST(run_of_an_unknown_small_model_has_no_stand_in)
+{
+    struct setup setup;
+    CHECK(!sized_of(&setup, "Somebodys-1.5B", 1.5, "", ""));
+    CHECK(sized_of(&setup, "Somebodys-0.5B", 0.5, "", "") == ERR_INPUT);
+    CHECK(strstr(error_text(), "no stand-in"));
 }
 
 TEST(run_takes_the_expert_kernel_from_its_column)

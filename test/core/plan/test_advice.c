@@ -85,7 +85,7 @@ static const struct {
     { "no_evaluation", "\"eval_share\":0", "\"eval_share\":0.05" },
     { "no_saves", "\"tokens\":1e9,\"save_interval\":\"1000h\",\"gpus\":1",
       "\"tokens\":1e9,\"save_interval\":\"1h\",\"gpus\":1" },
-    { "unmeasured_stack", "\"stack\":\"litgpt\"", "\"stack\":\"nemo\"" },
+    { "unmeasured_stack", "\"stack\":\"ms-swift\"", "\"stack\":\"nemo\"" },
     { "unmeasured_configuration", "\"gpu\":\"gaudi3\"", "\"gpu\":\"h200\"" },
     { "stale_prices", "\"gpu\":\"h100\",\"gpus\":8", "\"price\":2" },
     { "idle_gpus", "\"gpu\":\"gb200\",\"gpus\":1", "\"gpu\":\"gb200\",\"gpus\":4" },
