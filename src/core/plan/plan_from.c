@@ -175,6 +175,7 @@ static bool is_pointless(const struct filling *f, enum trainer_config_fact_name 
     case FACT_EPOCHS: return given(f, FACT_STEPS) != NULL;
     case FACT_SAVE_EVERY: return given(f, FACT_SAVE_WHEN) && !is_set_to(f, FACT_SAVE_WHEN, "steps");
     case FACT_ACCUMULATION: return given(f, FACT_GLOBAL) != NULL;
+    case FACT_GLOBAL: return given(f, FACT_ACCUMULATION) != NULL;
     default: return false;
     }
 }

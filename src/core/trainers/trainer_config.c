@@ -563,9 +563,9 @@ static enum err add_file(struct trainer_config *config, const char *name, int tr
     return OK;
 }
 
-#define KNOWN_TRAINERS                                                                      \
-    "axolotl, LLaMA-Factory, torchtune, litgpt, NeMo, transformers, TRL, PEFT, DeepSpeed, " \
-    "accelerate, verl, OpenRLHF and NeMo-RL"
+#define KNOWN_TRAINERS                                                                     \
+    "axolotl, LLaMA-Factory, ms-swift, torchtune, litgpt, NeMo, transformers, TRL, PEFT, " \
+    "DeepSpeed, accelerate, verl, OpenRLHF and NeMo-RL"
 
 enum err trainer_config_check_look(struct text text, const char *name)
 {
@@ -629,10 +629,9 @@ static int trainer_of(const char *word)
         const char *word;
         int trainer;
     } names[] = {
-        { "trl", TRAINER_TRL },
-        { "sft.py", TRAINER_TRL },
-        { "litgpt", TRAINER_LITGPT },
-        { "llamafactory-cli", TRAINER_LLAMA_FACTORY },
+        { "trl", TRAINER_TRL },        { "sft.py", TRAINER_TRL },
+        { "litgpt", TRAINER_LITGPT },  { "llamafactory-cli", TRAINER_LLAMA_FACTORY },
+        { "swift", TRAINER_MS_SWIFT },
     };
     const char *slash = strrchr(word, '/');
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

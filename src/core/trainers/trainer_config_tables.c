@@ -1167,16 +1167,48 @@ const struct trainer_config_row trainer_config_common[] = {
     { 0 },
 };
 
-// LLaMA-Factory's own keys come first, then those of the Trainer under it.
-static const struct trainer_config_row command[] = {
-    READ("model", FACT_MODEL, READ_TEXT), // ms-swift's, down to split_dataset_ratio
+// ms-swift's own keys come first, then those of the Trainer under it. Its args.json has all of
+// them.
+static const struct trainer_config_row ms_swift[] = {
+    READ("model", FACT_MODEL, READ_TEXT),
     WORD("train_type", FACT_ADAPTER, adapters),
     WORD("tuner_type", FACT_ADAPTER, adapters),
+    WORD("sft_type", FACT_ADAPTER, adapters),
     READ("lora_rank", FACT_RANK, READ_COUNT),
     READ("target_modules", FACT_TARGETS, READ_LIST),
     WORD("quant_bits", FACT_QUANTIZATION, bits),
     WORD("attn_impl", FACT_ATTENTION, attentions),
     READ("split_dataset_ratio", FACT_EVAL_SHARE, READ_SHARE),
+    READ("dataset", FACT_DATASET, READ_DATASET),
+    IGNORE("val_dataset*"),
+    IGNORE("swift_version"),
+    IGNORE("rank"),
+    IGNORE("global_world_size"),
+    IGNORE("local_world_size"),
+    IGNORE("model_*"),
+    IGNORE("task_type"),
+    IGNORE("torch_dtype"), // bf16 and fp16 stand beside it
+    IGNORE("dataset_*"),
+    IGNORE("truncation_strategy"),
+    IGNORE("template"),
+    IGNORE("system"),
+    IGNORE("loss_scale"),
+    IGNORE("lora_*"),
+    IGNORE("use_hf"),
+    IGNORE("add_version"),
+    { 0 },
+};
+
+// Without accumulation it takes as much as brings a step to 16 rows.
+static const struct trainer_config_default ms_swift_defaults[] = {
+    { FACT_GLOBAL, "16" },          { FACT_ADAPTER, "lora" },   { FACT_RANK, "8" },
+    { FACT_TARGETS, "all-linear" }, { FACT_PACKED, "no" },      { FACT_MICRO, "1" },
+    { FACT_RECOMPUTE, "full" },     { FACT_EPOCHS, "3" },       { FACT_OPTIMIZER, "adamw" },
+    { FACT_PRECISION, "bf16" },     { FACT_SAVE_EVERY, "500" }, { 0 },
+};
+
+// Launchers' keys come first, then those of the Trainer.
+static const struct trainer_config_row command[] = {
     READ("num_processes", FACT_GPUS, READ_COUNT),
     READ("num_machines", FACT_NODES, READ_COUNT),
     READ("nproc_per_node", FACT_GPUS_PER_NODE, READ_COUNT),
@@ -1239,6 +1271,13 @@ const struct trainer_config_table trainer_config_tables[TRAINERS] = {
                                 llama_factory_defaults,
                                 "llama-factory",
                                 "ddp" },
+    [TRAINER_MS_SWIFT] = { "ms-swift",
+                           { "train_type", "tuner_type", "sft_type", "swift_version" },
+                           ms_swift,
+                           transformers,
+                           ms_swift_defaults,
+                           "ms-swift",
+                           "ddp" },
     [TRAINER_NEMO] = { "NeMo",
                        { "model.tensor_model_parallel_size", "model.restore_from_path",
                          "model.data.train_ds", "model.peft.peft_scheme", "train.train_iters",

@@ -421,6 +421,21 @@ TEST(trainer_config_of_trl_without_vllm_samples_by_transformers)
     CHECK(!trainer_config_option(&config, "sampler")); // supervised tuning samples nothing
 }
 
+TEST(trainer_config_reads_ms_swift)
+{
+    struct plan_request request;
+    struct trainer_config config =
+        read_text("model: Qwen/Qwen2.5-7B\ntrain_type: lora\nlora_rank: 32\nattn_impl: flash_attn\n"
+                  "max_length: 4096\nper_device_train_batch_size: 2\nswift_version: 3.3.0\n",
+                  &request);
+    expect(&config, "model=Qwen/Qwen2.5-7B;method=lora;rank=32;context=4096;micro_batch=2;"
+                    "global_batch=16;epochs=3;precision=bf16;checkpointing=full;attention=flash2;"
+                    "stack=ms-swift");
+    config = read_text("tuner_type: full\ngradient_accumulation_steps: 4\n", &request);
+    expect(&config, "method=full;stack=ms-swift");
+    CHECK(strcmp(trainer_config_option(&config, "global_batch"), "16") != 0); // 4 micro-batches
+}
+
 TEST(trainer_config_names_the_attention_kernel)
 {
     struct plan_request request;
