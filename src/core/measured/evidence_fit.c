@@ -206,10 +206,10 @@ static double climb_factor(struct fit *fit, int factor)
     return longest;
 }
 
-static void climb(struct fit *fit)
+static void climb(struct fit *fit, double least_step)
 {
     double longest = 1;
-    for (int sweep = 0; sweep < 5000 && longest > 1e-6; sweep++) {
+    for (int sweep = 0; sweep < 5000 && longest > least_step; sweep++) {
         longest = climb_widest(fit);
         for (int factor = 0; factor < EVIDENCE_FACTORS; factor++)
             longest = fmax(longest, climb_factor(fit, factor));
@@ -285,6 +285,6 @@ void evidence_fit(struct evidence *out, struct arena *arena, const struct eviden
     fit.up = ARENA_NEW(arena, double, out->count + 1);
     fit.curve = ARENA_NEW(arena, double, out->count + 1);
     begin(&fit, similar);
-    climb(&fit);
+    climb(&fit, similar ? 1e-4 : 1e-6); // validate fits once for each source left out
     hold_80_percent(&fit);
 }
