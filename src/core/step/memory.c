@@ -45,8 +45,10 @@ static const double offloaded_gradients = 0.1; // share on the GPU: buckets on t
 static const double layers_in_flight = 2; // whose activations are here while others are offloaded
 static const double loss_hole = 0.75;     // of the loss's fp32 block (measured 0.57 to 1.07)
 static const double varied_slack = 2;     // × the dynamic part (measured: 28 GiB become 82)
-static const double communicator_bytes = 0.8e9; // NCCL's buffers, where there is more than one GPU
-static const double least_host_bytes = 4e9;     // assumed of the process itself
+// NCCL's buffers: of the first communicator, with its kernels, and of each further one (0.57e9 of a
+// group of two A100, 0.72e9 of more, by NCCL's issue 964; linear in the number of communicators).
+static const double communicator_bytes = 0.8e9, further_communicator_bytes = 0.7e9;
+static const double least_host_bytes = 4e9; // assumed of the process itself
 // Of allocated bytes, unusable because of fragmentation: 31 public messages of failures on T4s that
 // were full have 0 to 8.1 %, 1.0 % at the median (docs/formulas.md).
 static const double lost_share = 0.010;
@@ -531,6 +533,16 @@ const char *memory_verdict(const struct memory *memory, struct arena *arena)
                        memory_chance(memory, arena));
 }
 
+// Each way in which a layout splits work has a communicator of its own.
+static double communicators(const struct layout *l)
+{
+    bool stages = l->pipeline > 1 && !l->split; // layers that are spread alone are copied to
+    double ways = (l->data > 1) + (l->tensor > 1) + stages + (l->context > 1) + (l->expert > 1);
+    if (layout_gpus(l) == 1)
+        return 0;
+    return communicator_bytes + fmax(0, ways - 1) * further_communicator_bytes;
+}
+
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,
                  const struct memory_device *device)
 {
@@ -545,7 +557,7 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     parts[MEMORY_SLACK] = engine ? 0 : slack(parts, step, request, varied);
     double context = request->stack->context_bytes +
                      engine_attention(request, device->bytes, device->is_hopper).workspace +
-                     (layout_gpus(request->layout) > 1 ? communicator_bytes : 0);
+                     communicators(request->layout);
     double room = device->bytes - context - out->allocated_bytes;
     double lost = engine ? 0 : fragmented(out, request, varied);
     if (isfinite(room)) // before it fails, the allocator frees its cache

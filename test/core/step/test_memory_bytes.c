@@ -747,6 +747,13 @@ TEST(memory_of_the_context_grows_by_nccl_from_two_gpus_on)
     CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], 0.6 * 1073741824 + 0.8e9);
 }
 
+TEST(memory_of_the_context_grows_by_nccl_with_each_way_of_splitting_work)
+{
+    struct trial *t = of_1b("megatron", RECIPE_FULL, TOKENS);
+    t->setup.layout.data = t->setup.layout.tensor = t->setup.layout.pipeline = 2;
+    CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], 2 * 1073741824.0 + 0.8e9 + 2 * 0.7e9);
+}
+
 // The same trial on an H200 with other bytes of memory.
 static struct memory on_card(struct trial *t, double bytes)
 {
