@@ -51,6 +51,8 @@ static const char *const optimizers[] = { "unknown",
                                           AFTER(RECIPE_ADAFACTOR) = "adafactor",
                                           AFTER(RECIPE_ADAMW_PAGED_8BIT) = "adamw-paged-8bit",
                                           NULL };
+static const char *const autocasts[] = { "unknown", AFTER(STACK_NEVER_CASTS) = "no",
+                                         AFTER(STACK_ALWAYS_CASTS) = "yes", NULL };
 static const char *const expert_kernels[] = {
     "unknown", "loop", "grouped", "fused", "dense", NULL
 };
@@ -88,7 +90,15 @@ const struct field run_fields[] = {
     FIELD_OF(run, masks, answers, "padded batches run attention under a mask"),
     FIELD_OF(run, loss, losses, "how the loss is computed; with-head: without whole logits"),
     FIELD_OF(run, adapters, adapters, "how LoRA products are run"),
-    FIELD_OF(run, weights, dtypes, "of trained weights; fp32 is a master copy"),
+    FIELD_OF(run, weights, dtypes, "of trained weights; fp32 is a master copy; of LoRA's base"),
+    FIELD_OF(run, autocast, autocasts,
+             "fp32 weights are cast for each product; blank: unless FSDP does it",
+             .since = "0.10.0"),
+    FIELD_OF(run, sequence_parallel, answers, "tensor parallelism splits norms and residuals",
+             .since = "0.10.0"),
+    FIELD_OF(run, loss_parallel, answers,
+             "the loss is computed over the split vocabulary; no: tensor ranks gather the logits",
+             .since = "0.10.0"),
     FIELD_OF(run, gradients, dtypes, "of gradients"),
     FIELD_OF(run, states, dtypes, "of optimizer states"),
     FIELD_OF(run, optimizer, optimizers, "optimizer"),

@@ -31,10 +31,10 @@ struct run {
     double micro_batch, grad_accum, global_batch_tokens;
     const char *checkpointing, *parallelism, *offload, *framework, *stack;
     // How the stack differs from its default in this run: an index of the column's words.
-    int kernels, attention, masks, loss, adapters, weights, gradients, states, optimizer;
+    int kernels, attention, masks, loss, adapters, weights, autocast, gradients, states, optimizer;
     int optimizer_in_backward, no_sync, trains_embeddings, widens_unquantized, copies_on_save,
         bare_loop;
-    int cuda_graphs, expert_kernel, balanced_routing;
+    int sequence_parallel, loss_parallel, cuda_graphs, expert_kernel, balanced_routing;
     const char *series, *gpu;
     double card_gib, context_gib;
     int64_t n_gpus;

@@ -27,6 +27,7 @@ static const struct column_of {
     FACT(masks, IN_STACK, stack, masks, FLAG),
     FACT(adapters, IN_STACK, stack, adapters, CHOICE),
     FACT(weights, IN_RECIPE, recipe, weights, CHOICE),
+    FACT(autocast, IN_STACK, stack, autocasts, CHOICE),
     FACT(gradients, IN_STACK, stack, gradients, CHOICE),
     FACT(states, IN_RECIPE, recipe, states, CHOICE),
     FACT(optimizer, IN_RECIPE, recipe, optimizer, CHOICE),
@@ -39,6 +40,24 @@ static const struct column_of {
     FACT(cuda_graphs, IN_STACK, stack, cuda_graphs, FLAG),
 };
 
+// What follows from the type of the weights where it is said: gradients and states of fp32 weights
+// that are the only copy are fp32 too, unless said otherwise; under LoRA it is the base's.
+static void set_weights(struct recipe *recipe, struct stack *stack, const struct run *run)
+{
+    if (!run->weights)
+        return;
+    if (recipe->method == RECIPE_LORA && !stack->copies_weights)
+        stack->frozen = recipe->weights;
+    if (recipe->weights != RECIPE_FP32)
+        stack->copies_weights = false; // they are the only copy
+    if (recipe->method != RECIPE_FULL || recipe->weights != RECIPE_FP32 || stack->copies_weights)
+        return;
+    if (!run->gradients)
+        stack->gradients = RECIPE_FP32;
+    if (!run->states)
+        recipe->states = RECIPE_FP32;
+}
+
 static void set_facts(struct recipe *recipe, struct stack *stack, const struct run *run)
 {
     for (size_t i = 0; i < COUNT_OF(facts); i++) {
@@ -49,12 +68,15 @@ static void set_facts(struct recipe *recipe, struct stack *stack, const struct r
         else if (word)
             *(int *)(object + facts[i].member) = word - 1;
     }
+    set_weights(recipe, stack, run);
+    if (run->sequence_parallel)
+        stack->whole_sequences = run->sequence_parallel == RUN_NO;
+    if (run->loss_parallel)
+        stack->whole_logits = run->loss_parallel == RUN_NO;
     if (run->widens_unquantized)
         stack->narrows_for_bf16 = false; // what the run says holds for any precision
     if (run->context_gib > 0)
         stack->context_bytes = run->context_gib * 1073741824;
-    if (run->weights && recipe->weights != RECIPE_FP32)
-        stack->copies_weights = false; // they are the only copy
     if (run->bare_loop == RUN_YES)
         stack_without_trainer(stack);
     if (run->no_sync == RUN_NO || (run->no_sync && !stack->held_gradients))

@@ -45,8 +45,10 @@ static const double offloaded_gradients = 0.1; // share on the GPU: buckets on t
 static const double layers_in_flight = 2; // whose activations are here while others are offloaded
 static const double loss_hole = 0.75;     // of the loss's fp32 block (measured 0.57 to 1.07)
 static const double varied_slack = 2;     // × the dynamic part (measured: 28 GiB become 82)
-static const double communicator_bytes = 0.8e9; // NCCL's buffers, where there is more than one GPU
-static const double least_host_bytes = 4e9;     // assumed of the process itself
+// NCCL's buffers: of the first communicator, with its kernels, and of each further one (0.57e9 of a
+// group of two A100, 0.72e9 of more, by NCCL's issue 964; linear in the number of communicators).
+static const double communicator_bytes = 0.8e9, further_communicator_bytes = 0.7e9;
+static const double least_host_bytes = 4e9; // assumed of the process itself
 // Of allocated bytes, unusable because of fragmentation: 31 public messages of failures on T4s that
 // were full have 0 to 8.1 %, 1.0 % at the median (docs/formulas.md).
 static const double lost_share = 0.010;
@@ -132,6 +134,14 @@ static int zero_of(const struct step_request *r)
     return shared_base(r) ? 0 : r->layout->zero;
 }
 
+// Under a pipeline PyTorch's FSDP leaves the weights of a stage gathered and sums whole gradients,
+// so as not to gather and reduce for each piece (torchtitan's default, reshard_after_forward).
+static bool stays_gathered(const struct step_request *r)
+{
+    return zero_of(r) == 3 && layout_shards(r->layout) > 1 && !is_deepspeed(r->stack) &&
+           r->layout->pipeline > 1 && !r->layout->split;
+}
+
 // Bytes of weights gathered from other ranks: that many layers and the ends, under FSDP. DeepSpeed
 // frees none of the last 1e9 weights.
 static double gathered(const struct step *step, const struct step_request *r, double layers)
@@ -141,7 +151,9 @@ static double gathered(const struct step *step, const struct step_request *r, do
     if (zero_of(r) != 3 || layout_shards(r->layout) == 1)
         return 0;
     double largest = step->largest_layer_weights;
-    double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
+    if (stays_gathered(r))
+        layers = step->layers;
+    double element = r->recipe->precision == RECIPE_FP32 || step_autocasts(r) ? 4 : 2;
     double of_layer = r->recipe->method == RECIPE_QLORA ? recipe_weight_bytes(r->recipe) : element;
     if (is_deepspeed(r->stack))
         layers = fmax(2, fmin(live_weights / largest, step->layers));
@@ -159,6 +171,8 @@ static double held_gradients(const struct step *step, const struct step_request 
         double embedding = (double)(r->model->vocabulary * r->model->width);
         return fmin(trained, fmax(step->largest_layer_weights, embedding)) / shards;
     }
+    if (stays_gathered(r))
+        return trained;
     if (zero_of(r) == 3 && shards > 1 && r->accumulation > 1 && held && !r->layout->sync_each_batch)
         return trained + (held == STACK_GRADIENTS_FLAT ? frozen : 0);
     return moe_held(trained, experts, shards, r->layout);
@@ -229,14 +243,46 @@ static bool recomputes_some(const struct recipe *recipe)
     return recipe->checkpointing > RECIPE_KEEP_ALL && recipe->checkpointing < RECIPE_RECOMPUTE;
 }
 
-// Activations kept for backward, of all micro-batches that are in flight. A pipeline of p stages
-// has up to p of them on its first stage; v interleaved chunks add (p − 1)/(p·v).
-static double kept_activations(const struct step *step, const struct step_request *r)
+// Pieces that a pipeline makes of a micro-batch, to have as many as stages (core/step/compute.c).
+static double pieces(const struct step_request *r)
 {
-    double flight = r->layout->split ? 1 : (double)r->layout->pipeline;
-    flight = fmin(flight, fmax(1, r->accumulation)); // micro-batches begun and not finished
-    if (flight > 1 && r->layout->interleave > 1)
-        flight *= 1 + (flight - 1) / (flight * (double)r->layout->interleave);
+    double stages = r->layout->split ? 1 : (double)r->layout->pipeline;
+    double batches = fmax(1, r->accumulation), rows = fmax(1, r->batch.rows);
+    return fmax(1, fmin(stages, batches * rows) / batches);
+}
+
+// Pieces that are begun and not finished. A pipeline of p stages has up to p of them on its first
+// stage and 1 on its last, which has the loss; of v interleaved chunks (p − 1)/v more on the first,
+// and as many less than p on the last.
+static double in_flight(const struct step_request *r, bool last)
+{
+    double stages = r->layout->split ? 1 : (double)r->layout->pipeline;
+    double flight = fmin(stages, fmax(1, r->accumulation) * pieces(r));
+    double chunks = (double)r->layout->interleave;
+    bool interleaves = flight > 1 && chunks > 1;
+    if (last)
+        return interleaves ? flight - (flight - 1) / chunks : 1;
+    return interleaves ? flight + (flight - 1) / chunks : flight;
+}
+
+// 16-bit copies of fp32 weights, of those that layers and head multiply with. Autocast keeps them
+// until the loss is there: it has a cache of those that are trained, and products that are not
+// recomputed keep what they read.
+static double cast_copies(const struct step *step, const struct step_request *r)
+{
+    bool full = r->recipe->method == RECIPE_FULL;
+    bool kept = r->recipe->checkpointing != RECIPE_RECOMPUTE;
+    double stages = r->layout->split ? (double)r->layout->pipeline : 1;
+    if (!step_autocasts(r) || !(full || kept))
+        return 0;
+    double head = (double)(r->model->vocabulary * r->model->width) / (double)r->layout->tensor;
+    return 2 * (step->layers / stages * step->largest_layer_weights + head);
+}
+
+// Activations kept for backward, of the pieces that are in flight.
+static double kept_activations(const struct step *step, const struct step_request *r, double flight)
+{
+    flight /= pieces(r);
     double layers = step->layers / (r->layout->split ? (double)r->layout->pipeline : 1);
     double per_layer = step->layer_kept_bytes;
     if (recomputes_some(r->recipe))
@@ -261,13 +307,14 @@ static double temporaries(const struct step *step, const struct step_request *r)
         (double)(model->experts ? model->experts_active * model->expert_width + model->shared_width
                                 : model->ffn_width);
     double rows = 1 + (double)(model->experts ? model->experts_active : 0); // per token
+    tokens /= pieces(r);
     double inner_bytes = tokens * element * r->stack->inner_gradients * inner / tensor;
-    double bytes =
-        fmax(inner_bytes, step->score_bytes) + tokens * element * 2 * rows * (double)model->width;
+    double bytes = fmax(inner_bytes, step->score_bytes / pieces(r)) +
+                   tokens * element * 2 * rows * (double)model->width;
     if (r->recipe->checkpointing == RECIPE_RECOMPUTE)
-        bytes += step->layer_kept_bytes;
+        bytes += step->layer_kept_bytes / pieces(r);
     if (recomputes_some(r->recipe))
-        bytes += fmax(0, step->layer_kept_bytes - step->layer_lean_bytes);
+        bytes += fmax(0, step->layer_kept_bytes - step->layer_lean_bytes) / pieces(r);
     if (r->recipe->method == RECIPE_QLORA)
         bytes += 2 * (double)model->width * inner / tensor;
     return bytes;
@@ -338,13 +385,18 @@ static double bytes_of(const struct moment *m)
 // alone; in the update, nothing.
 static const char *take_peak(double *parts, const struct step *step, const struct step_request *r)
 {
-    double activations = kept_activations(step, r), passing = temporaries(step, r);
+    double activations = kept_activations(step, r, in_flight(r, false));
+    double at_loss = kept_activations(step, r, in_flight(r, true));
+    double copies = cast_copies(step, r), passing = temporaries(step, r);
+    if (r->recipe->checkpointing != RECIPE_RECOMPUTE)
+        activations += copies;
     double gradients = parts[MEMORY_GRADIENTS];
-    double held = r->accumulation > 1 || r->stack->copies_weights ? gradients : 0;
+    bool accumulates = r->accumulation * pieces(r) > 1 || r->stack->copies_weights;
+    double held = accumulates ? gradients : 0;
     const struct moment moments[] = {
         { .name = "loss",
-          .activations = activations,
-          .logits = step->loss_peak_bytes,
+          .activations = at_loss + copies,
+          .logits = step->loss_peak_bytes / pieces(r),
           .gradients = held,
           .gathered = gathered(step, r, 0) },
         { .name = "backward", // its first layer
@@ -421,8 +473,8 @@ static double slack(const double *parts, const struct step *step, const struct s
 {
     double allocated = sum(parts);
     double per_logit = r->passes.loss_bytes > 0 ? r->passes.loss_bytes : r->stack->loss_bytes;
-    bool fp32 = per_logit >= 8 || r->passes.loss_row_bytes > 0;
-    double holes = fp32 ? loss_hole * 4 / per_logit * step->loss_peak_bytes : 0;
+    bool fp32 = per_logit >= 6 || r->passes.loss_row_bytes > 0;
+    double holes = fp32 ? loss_hole * 4 / per_logit * step->loss_peak_bytes / pieces(r) : 0;
     return varied ? varied_slack * dynamic_bytes(parts) : (r->stack->slack - 1) * allocated + holes;
 }
 
@@ -481,6 +533,16 @@ const char *memory_verdict(const struct memory *memory, struct arena *arena)
                        memory_chance(memory, arena));
 }
 
+// Each way in which a layout splits work has a communicator of its own.
+static double communicators(const struct layout *l)
+{
+    bool stages = l->pipeline > 1 && !l->split; // layers that are spread alone are copied to
+    double ways = (l->data > 1) + (l->tensor > 1) + stages + (l->context > 1) + (l->expert > 1);
+    if (layout_gpus(l) == 1)
+        return 0;
+    return communicator_bytes + fmax(0, ways - 1) * further_communicator_bytes;
+}
+
 void memory_plan(struct memory *out, const struct step *step, const struct step_request *request,
                  const struct memory_device *device)
 {
@@ -495,7 +557,7 @@ void memory_plan(struct memory *out, const struct step *step, const struct step_
     parts[MEMORY_SLACK] = engine ? 0 : slack(parts, step, request, varied);
     double context = request->stack->context_bytes +
                      engine_attention(request, device->bytes, device->is_hopper).workspace +
-                     (layout_gpus(request->layout) > 1 ? communicator_bytes : 0);
+                     communicators(request->layout);
     double room = device->bytes - context - out->allocated_bytes;
     double lost = engine ? 0 : fragmented(out, request, varied);
     if (isfinite(room)) // before it fails, the allocator frees its cache

@@ -77,3 +77,44 @@ int recompute_level(const struct step_request *r, const char *name)
     }
     return RECIPE_RECOMPUTE;
 }
+
+// What selective recomputation computes again: enum stack_selective.
+static int selective_of(const struct step_request *r)
+{
+    bool half = r->stack->recomputes == STACK_RECOMPUTES_HALF;
+    return half && r->recipe->method != RECIPE_FULL ? STACK_RECOMPUTES_CHEAP : r->stack->recomputes;
+}
+
+// torchtitan saves what attention and every second product of a layer give, the first, third and so
+// on, and nothing of its experts.
+bool recompute_again(const struct step_request *r, const struct step_op *op, bool of_experts,
+                     int products)
+{
+    switch (selective_of(r)) {
+    case STACK_RECOMPUTES_HALF:
+        return op->cheap || of_experts || (op->kind == STEP_MATMUL && products % 2 == 0);
+    case STACK_RECOMPUTES_ATTENTION: return op->kind == STEP_ATTENTION;
+    default: return op->cheap;
+    }
+}
+
+double recompute_kept(const struct step_request *r, const struct step_op *op, bool again,
+                      bool is_last)
+{
+    bool unread = is_last && r->stack->kernels == STACK_COMPILED;
+    switch (selective_of(r)) {
+    case STACK_RECOMPUTES_HALF: return again || unread ? 0 : op->output_bytes;
+    case STACK_RECOMPUTES_ATTENTION: return op->kept_bytes - op->score_bytes;
+    default: return op->cheap ? 0 : op->kept_bytes;
+    }
+}
+
+double recompute_states(const struct step_request *r)
+{
+    switch (selective_of(r)) {
+    case STACK_RECOMPUTES_HALF: // the layer's input, and both sums over tensor ranks
+        return r->layout->tensor > 1 ? 3 : 1;
+    case STACK_RECOMPUTES_ATTENTION: return 0; // these are among what norms keep
+    default: return 2;                         // the inputs of both norms
+    }
+}

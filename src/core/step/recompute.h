@@ -17,3 +17,16 @@ enum { RECOMPUTE_NEVER = RECIPE_AUTO }; // above all levels
 
 // The lightest level that runs an operation of a layer again, by its name in the step list.
 int recompute_level(const struct step_request *request, const char *name);
+
+// Whether selective recomputation computes a forward operation again. products: how many the layer
+// has had with it, those of experts left out.
+bool recompute_again(const struct step_request *request, const struct step_op *op, bool of_experts,
+                     int products);
+
+// Bytes that it keeps of an operation. A compiler leaves out the output of the layer's last
+// product, which backward does not read.
+double recompute_kept(const struct step_request *request, const struct step_op *op, bool again,
+                      bool is_last);
+
+// Hidden states that it keeps of a layer beside these.
+double recompute_states(const struct step_request *request);

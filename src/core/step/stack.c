@@ -14,6 +14,8 @@ static const char *const attention_names[] = {
 };
 static const char *const gradient_names[] = { "sharded", "whole", "flat", NULL };
 static const char *const fetch_names[] = { "units", "tensors", NULL };
+static const char *const autocast_names[] = { "no", "yes", "unsharded", NULL };
+static const char *const selective_names[] = { "cheap", "half", "attention", NULL };
 static const char *const adapter_names[] = { "plain", "autocast", "fused", NULL };
 
 const struct field stack_fields[] = {
@@ -42,6 +44,9 @@ const struct field stack_fields[] = {
     FIELD_OF(stack, adapter_dtype, recipe_precisions, "of adapters, their gradients and states"),
     FIELD_OF(stack, frozen, recipe_precisions, "of frozen weights that are not quantised, as held",
              .since = "0.3.0"),
+    FIELD_OF(stack, autocasts, autocast_names,
+             "fp32 weights stay so and are cast for each product; unsharded: but under FSDP",
+             .since = "0.10.1"),
     FIELD_OF(stack, weights, recipe_precisions, "of trained weights; fp32 is a master copy"),
     FIELD_OF(stack, gradients, recipe_precisions, "of gradients under full training"),
     FIELD_OF(stack, reduces, recipe_precisions, "of gradients while they are summed over GPUs",
@@ -102,6 +107,16 @@ const struct field stack_fields[] = {
     FIELD(stack, exact_gradients, FLAG, "sums gradients in fp32, unless full with bf16 states",
           .since = "0.5.0"),
     FIELD(stack, selective, FLAG, "can recompute norms and activation functions alone"),
+    FIELD_OF(stack, recomputes, selective_names,
+             "by selective recomputation: norms and activation functions; and half of the "
+             "products; or attention alone",
+             .since = "0.10.1"),
+    FIELD(stack, whole_inputs, FLAG, "tensor parallelism keeps gathered inputs of linears",
+          .since = "0.10.1"),
+    FIELD(stack, whole_sequences, FLAG, "tensor parallelism splits neither norms nor residuals",
+          .since = "0.10.1"),
+    FIELD(stack, whole_logits, FLAG, "tensor ranks gather the logits for the loss",
+          .since = "0.10.1"),
     FIELD(stack, partial, FLAG, "can recompute some of a layer's products alone", .since = "0.9.0"),
     FIELD(stack, stops_early, FLAG, "recomputes all of a layer but its last product"),
     FIELD_OF(stack, checkpointing, recipe_checkpointings, "its default"),

@@ -28,6 +28,16 @@ enum stack_gradients {       // under FSDP, while micro-batches accumulate
     STACK_GRADIENTS_WHOLE,   // only the last one does (no_sync): each GPU holds all of them
     STACK_GRADIENTS_FLAT,    // and those of frozen weights, which share a flat tensor with trained
 };
+enum stack_autocasts {     // whether fp32 weights that are told stay so, cast for each product
+    STACK_NEVER_CASTS,     // FSDP gathers them in 16 bits, or the trainer has a copy
+    STACK_ALWAYS_CASTS,    // torch.autocast
+    STACK_CASTS_UNSHARDED, // the same, but under FSDP, which does it itself
+};
+enum stack_selective {         // what selective recomputation computes again
+    STACK_RECOMPUTES_CHEAP,    // norms and activation functions
+    STACK_RECOMPUTES_HALF,     // those and every second product (torchtitan's per-op choice)
+    STACK_RECOMPUTES_ATTENTION // attention's core alone (Megatron)
+};
 enum stack_fetches { STACK_FETCHES_UNITS, STACK_FETCHES_TENSORS }; // FSDP's, DeepSpeed's
 enum stack_adapters { // LoRA as separate modules; the same under autocast; fused kernels
     STACK_ADAPTERS_PLAIN,
@@ -50,6 +60,7 @@ struct stack {
     double expert_rate;         // of dense products, of a fused kernel whose tiles are full
     const char *experts_since;  // which version of which software runs them so
     int adapters;               // how LoRA products are run
+    int autocasts;              // enum stack_autocasts
     int frozen;                 // dtype in which frozen weights are held, unless quantised
     int adapter_dtype;          // of adapters, their gradients and states
     int weights;                // dtype of trained weights under bf16 (fp32: a master copy)
@@ -96,6 +107,10 @@ struct stack {
     bool exact_gradients;      // sums gradients in fp32, unless full training has bf16 states
     bool stops_early;          // recomputation leaves out a layer's last product
     bool selective;            // it can recompute norms and activation functions alone
+    int recomputes;            // enum stack_selective
+    bool whole_inputs;         // linears keep the input that tensor ranks gathered, not their part
+    bool whole_sequences;      // tensor parallelism leaves norms and residuals whole on each rank
+    bool whole_logits;         // tensor ranks gather the logits, and each computes the loss
     bool partial;              // and some of a layer's products alone, as recompute.h says
     int checkpointing;         // its default
     int batching;              // its default, enum batching

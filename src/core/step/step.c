@@ -11,35 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-double step_rounds(const struct step_request *request)
-{
-    return fmax(1, request->passes.rounds);
-}
-
-double step_updates(const struct step_request *request)
-{
-    return step_rounds(request) * fmax(1, fmin(request->passes.updates, request->accumulation));
-}
-
-struct step_batch step_batch(double rows, double width)
-{
-    return (struct step_batch){ .rows = rows,
-                                .width = width,
-                                .tokens = rows * width,
-                                .squares = rows * width * width,
-                                .labelled = rows * width };
-}
-
-double step_batch_spread(double lengths, double rows, bool padded)
-{
-    if (!(rows > 1))
-        return lengths;
-    // The longest of n normal values deviates by 1/√(1 + 0.6·log2 n) of one (within 4 % up to 64).
-    if (padded)
-        return lengths / sqrt(1 + 0.6 * log2(rows));
-    return sqrt(log1p(expm1(lengths * lengths) / rows)); // variances of summands add
-}
-
 // The list in the making. Tokens and shapes are those of one GPU.
 struct build {
     struct step *step;
@@ -47,11 +18,13 @@ struct build {
     double tokens; // after context parallelism has split the sequence
     double
         own_tokens; // of norms and residuals, which sequence parallelism splits over tensor ranks
+    double input_tokens; // of the inputs of linears, as they are kept
     double tensor;
     struct moe moe; // of a sparse layer
     double repeats; // layers of the kind being listed, on this GPU
     bool in_layer;
     bool is_last; // the last product of the layer: only the next layer needs its output
+    int products; // of the layer so far, those of experts left out
     const struct model_linear *linear; // whose products, adapter and casts are being listed
     double kept, lean;                 // bytes of the layer being listed
 };
@@ -98,7 +71,14 @@ static int recomputed_from(const struct build *b, const struct step_op *op)
         return RECOMPUTE_NEVER;
     if (stack->partial)
         return recompute_level(b->request, b->linear ? b->linear->name : op->name);
-    return op->cheap ? RECIPE_SELECTIVE : RECIPE_RECOMPUTE;
+    bool again = recompute_again(b->request, op, of_experts, b->products);
+    return again ? RECIPE_SELECTIVE : RECIPE_RECOMPUTE;
+}
+
+// Of hidden states between products: norms and residuals.
+static double stream_bytes(const struct build *b)
+{
+    return step_autocasts(b->request) ? 4 : element_bytes(b);
 }
 
 // Appends an operation; a forward one a second time where it is recomputed.
@@ -111,7 +91,9 @@ static void add(struct build *b, struct step_op op)
     if (op.phase != STEP_FORWARD || !b->in_layer)
         return;
     b->kept += op.kept_bytes;
-    b->lean += op.cheap ? 0 : op.kept_bytes;
+    bool of_experts = b->linear && b->linear->role == MODEL_EXPERT;
+    bool again = recompute_again(b->request, &op, of_experts, b->products);
+    b->lean += recompute_kept(b->request, &op, again, b->is_last);
     int checkpointing = b->request->recipe->checkpointing, from = recomputed_from(b, &op);
     if (checkpointing < RECIPE_AUTO && checkpointing >= from) {
         op.phase = STEP_RECOMPUTE;
@@ -283,6 +265,13 @@ static void add_magnitudes(struct build *b, double rows, double in, double out)
         b->step->ops[i].adapter = true; // a reference skips them
 }
 
+// Whether inputs are kept in 8 bits: of the input and its cast, which the backward pass reads, a
+// compiler keeps the smaller one.
+static bool casts_kept(const struct build *b, bool small)
+{
+    return small && b->request->stack->kernels == STACK_COMPILED;
+}
+
 // One linear with its adapter. saves_input: it is the first linear to need this input for backward,
 // so the input's bytes are counted here.
 static void add_linear(struct build *b, const struct model_linear *linear, bool row_split,
@@ -311,8 +300,10 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
         to_weight.bytes += moe_gradient_bytes(&b->moe, b->request->model, copies * in * out);
     forward.weighs = to_input.weighs =
         routed ? moe_tensors(&b->moe, b->request->model) : linear->role != MODEL_ROUTER;
+    b->products += !routed;
+    forward.output_bytes = element_bytes(b) * rows * copies * out;
     if (saves_input && (trained || (adapted && adapter_cost(b)->copy_bytes == 0)))
-        forward.kept_bytes = input_bytes;
+        forward.kept_bytes = casts_kept(b, small && trained) ? input_bytes / 2 : input_bytes;
     bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
                      linear->role != MODEL_ROUTER;
     if (quantized && b->request->stack->casts_quantized)
@@ -351,9 +342,9 @@ static void add_norm(struct build *b, const char *name, double elements, double 
     const struct recipe *recipe = b->request->recipe;
     int kernels = b->request->stack->kernels;
     bool many = kernels == STACK_EAGER && b->request->model->norm == MODEL_RMS_NORM;
-    double kept = element_bytes(b) * elements; // the input, from which the output is recomputed
+    double kept = stream_bytes(b) * elements; // the input, from which the output is recomputed
     if (many) // an fp32 copy, and for a trained weight the normalised input
-        kept = (4 + (recipe->method == RECIPE_FULL ? element_bytes(b) : 0)) * elements;
+        kept = (4 + (recipe->method == RECIPE_FULL ? stream_bytes(b) : 0)) * elements;
     add_elementwise(b, name, many ? eager_norm : one_norm_kernel, elements, kept);
     *(recipe->method == RECIPE_FULL ? &b->step->trained_weights : &b->step->frozen_weights) +=
         b->repeats * weights;
@@ -397,6 +388,7 @@ static void add_kernel(struct build *b, double share, bool masked, double square
     double flops = squares * (query + out); // 2 · (q·kᵀ + p·v) · ½
     double moved = size * tokens * (query + key + value + out);
     double kept = moved + 4 * tokens * heads; // and the log-sum-exp of each row
+    double scores = 0;
     // Values that are a part of a fused product's output hold all of it, beside the rotated queries
     // and keys.
     if (r->model->fused_qkv && !r->model->learned_positions && r->stack->kernels == STACK_EAGER)
@@ -408,7 +400,8 @@ static void add_kernel(struct build *b, double share, bool masked, double square
         flops *= 2;
         moved += 2 * size * heads * squares;
         add_scores(b, heads * squares);
-        kept += kept_bytes * heads * squares;
+        scores = kept_bytes * heads * squares;
+        kept += scores;
         b->step->score_bytes = (16 - kept_bytes) * heads * squares;
     }
     if (masked) {
@@ -423,6 +416,8 @@ static void add_kernel(struct build *b, double share, bool masked, double square
                              .bytes = moved,
                              .launches = share * (eager ? 2 : 3),
                              .kept_bytes = kept,
+                             .output_bytes = tokens * (size * out + 4 * heads),
+                             .score_bytes = scores,
                              .masked = masked });
     add(b, (struct step_op){ .name = "attention",
                              .phase = STEP_BACKWARD,
@@ -475,7 +470,7 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
     int kernels = b->request->stack->kernels;
     bool saved = false, saved_rows = false;
     double tokens = b->tokens, size = element_bytes(b),
-           input = size * b->own_tokens * (double)model->width;
+           input = size * b->input_tokens * (double)model->width;
     bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL;
     double held = model->gated ? kernels == STACK_EAGER ? 3 : 2 : 1; // gate, up, their activation
     bool sparse = kind == MODEL_SPARSE;
@@ -539,6 +534,7 @@ static void add_layer(struct build *b, enum model_layer kind)
     double trained = b->step->trained_weights, frozen = b->step->frozen_weights,
            quantized = b->step->quantized_weights;
     b->kept = b->lean = 0;
+    b->products = 0;
 
     for (size_t i = 0; i < norm_count; i++) {
         double elements = (double)(norms[i].size * norms[i].vectors);
@@ -555,7 +551,7 @@ static void add_layer(struct build *b, enum model_layer kind)
             !strcmp(l->name, "o"); // its input is the output of attention, which is kept already
         bool needs = is_trained(b, l) || recipe_targets(recipe, l);
         bool first = needs && !saved && !output && !remakes && l->in == model->width;
-        add_linear(b, l, output, first, size * b->own_tokens * width);
+        add_linear(b, l, output, first, size * b->input_tokens * width);
         saved |= needs && !output;
     }
     if (!model->learned_positions)
@@ -579,8 +575,8 @@ static void add_layer(struct build *b, enum model_layer kind)
                  b->repeats;
     b->step->largest_layer_weights = fmax(b->step->largest_layer_weights, layer);
     b->step->layer_kept_bytes = fmax(b->step->layer_kept_bytes, b->kept);
-    b->step->layer_lean_bytes =
-        fmax(b->step->layer_lean_bytes, b->lean + 2 * size * b->own_tokens * width);
+    double states = recompute_states(b->request) * size * b->own_tokens * width;
+    b->step->layer_lean_bytes = fmax(b->step->layer_lean_bytes, b->lean + states);
 }
 
 // --- around the layers -------------------------------------------------------
@@ -592,7 +588,8 @@ static void add_head(struct build *b)
     struct model_linear head = model_head(model);
     if (r->passes.scores_rows)
         head.out = 1;
-    double width = (double)model->width, vocabulary = (double)head.out / b->tensor;
+    double width = (double)model->width;
+    double vocabulary = (double)head.out / (r->stack->whole_logits ? 1 : b->tensor);
     double per_logit = r->passes.loss_bytes > 0 ? r->passes.loss_bytes : r->stack->loss_bytes;
     bool usual = !(r->passes.loss_bytes > 0); // the stack's own loss
     double all = b->tokens, share = r->batch.tokens > 0 ? r->batch.labelled / r->batch.tokens : 1;
@@ -625,7 +622,7 @@ static void add_head(struct build *b)
     double embedding = (double)model_embedding_parameters(model) / b->tensor * b->repeats;
     bool learns = r->recipe->method == RECIPE_FULL || r->recipe->trains_embeddings;
     *(learns ? &b->step->trained_weights : &b->step->frozen_weights) += embedding;
-    b->step->head_kept_bytes = 2 * element_bytes(b) * b->own_tokens * width;
+    b->step->head_kept_bytes = 2 * stream_bytes(b) * b->own_tokens * width;
     // A model in pure fp16, without autocast, keeps its logits in 16 bits: 8 bytes of the 12.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
     double row = scored / fmax(1, r->batch.rows) * r->passes.loss_row_bytes;
@@ -740,7 +737,8 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
         .tensor = (double)layout->tensor,
         .tokens = request->batch.tokens / (double)layout->context,
     };
-    b.own_tokens = b.tokens / b.tensor;
+    b.own_tokens = b.tokens / (request->stack->whole_sequences ? 1 : b.tensor);
+    b.input_tokens = request->stack->whole_inputs ? b.tokens : b.own_tokens;
     double stages =
         layout->split ? 1 : (double)layout->pipeline; // device_map runs one GPU after another
     for (int kind = MODEL_DENSE; kind <= MODEL_SPARSE; kind++) {
@@ -754,7 +752,7 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
     // With fp32 embeddings and norms the residual stream is fp32 as well.
     bool wide = stack_widens(request->stack, request->recipe);
     out->layer_input_bytes =
-        (wide ? 4 : element_bytes(&b)) * b.own_tokens * (double)request->model->width;
+        (wide ? 4 : stream_bytes(&b)) * b.own_tokens * (double)request->model->width;
     size_t layer_ops = out->count;
     add_head(&b);
     if (request->model->tower)

@@ -90,6 +90,10 @@ struct step_request {
     double lighter_share; // of the layers, which recompute one level less (our engine)
 };
 
+// Whether weights are fp32 and products, in 16 bits, read copies that autocast makes. Embedding,
+// norms and so the residual stream are fp32 then.
+bool step_autocasts(const struct step_request *request);
+
 double step_rounds(const struct step_request *request);  // at least one
 double step_updates(const struct step_request *request); // at most one for each that is trained on
 
@@ -123,6 +127,8 @@ struct step_op {
     double share;                // of products' or of a copy's rate; 0: by the shape, the stack's
     double launches;             // kernels started by the host
     double kept_bytes;           // kept from forward to backward when nothing is recomputed
+    double output_bytes;         // of its result, of products and attention
+    double score_bytes;          // of kept_bytes, eager attention's scores
     bool cheap;                  // selective recomputation recomputes it
     bool fp32;                   // runs on the 32-bit units: fp32 adapters
     double weighs;               // tensors of weights that it reads, which ZeRO-3 fetches for it

@@ -337,3 +337,43 @@ TEST(run_of_qlora_without_targets_means_what_public_scripts_have_as_often_as_the
     run.method = "lora";
     CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 2 && weights[1] == weights[0]);
 }
+
+TEST(run_of_fp32_weights_has_a_wide_base_under_lora_and_wide_gradients_under_full)
+{
+    static const char csv[] =
+        "id,source,model,method,weights,autocast,sequence_parallel,loss_parallel,stack,gpu,n_gpus\n"
+        "X-1,o/r,Llama-2-7B,lora,fp32,,,,hf-peft,A100-80GB,1\n"
+        "X-2,o/r,Llama-2-7B,full,fp32,yes,no,no,hf,A100-80GB,1\n"
+        "X-3,o/r,Llama-2-7B,full,,,yes,yes,megatron,A100-80GB,1\n";
+    struct knowledge k = knowledge_open();
+    struct setup setups[3];
+    struct run *runs;
+    size_t count;
+    CHECK(!run_read(&runs, &count, &test_arena, text_of(csv), "runs.csv") && count == 3);
+    for (size_t i = 0; i < count; i++)
+        CHECK(!run_setup(&setups[i], &test_arena, &runs[i], &k.catalog, k.stacks, k.stack_count));
+    CHECK(setups[0].stack->frozen == RECIPE_FP32);
+    CHECK(setups[1].stack->gradients == RECIPE_FP32 && setups[1].recipe.states == RECIPE_FP32);
+    CHECK(setups[1].stack->autocasts == STACK_ALWAYS_CASTS);
+    CHECK(setups[1].stack->whole_sequences && setups[1].stack->whole_logits);
+    CHECK(!setups[2].stack->whole_sequences && !setups[2].stack->whole_logits);
+}
+
+TEST(run_of_an_unknown_trainer_holds_whole_models_in_fp32_unless_it_says_otherwise)
+{
+    static const char csv[] = "id,source,model,method,weights,framework,gpu,n_gpus\n"
+                              "X-1,o/r,Llama-2-7B,full,,InternEvo,A100-80GB,1\n"
+                              "X-2,o/r,Llama-2-7B,full,bf16,InternEvo,A100-80GB,1\n"
+                              "X-3,o/r,Llama-2-7B,full,,transformers,A100-80GB,1\n";
+    struct knowledge k = knowledge_open();
+    struct setup setups[3];
+    struct run *runs;
+    size_t count;
+    CHECK(!run_read(&runs, &count, &test_arena, text_of(csv), "runs.csv") && count == 3);
+    for (size_t i = 0; i < count; i++)
+        CHECK(!run_setup(&setups[i], &test_arena, &runs[i], &k.catalog, k.stacks, k.stack_count));
+    CHECK(setups[0].recipe.weights == RECIPE_FP32 && setups[0].recipe.states == RECIPE_FP32);
+    CHECK(setups[0].stack->gradients == RECIPE_FP32 && setups[1].recipe.weights == RECIPE_BF16);
+    CHECK(setups[1].stack->gradients == RECIPE_BF16);
+    CHECK(setups[2].recipe.weights == RECIPE_DTYPE_AUTO);
+}

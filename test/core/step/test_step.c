@@ -209,13 +209,33 @@ TEST(step_experts_count_only_the_active_ones)
 TEST(step_selective_recomputation_costs_no_products)
 {
     struct knowledge k = knowledge_open();
-    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtitan", 1, 4096);
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtune", 1, 4096);
     setup.recipe.method = RECIPE_FULL;
     double flops = executed(&setup);
     setup.recipe.checkpointing = RECIPE_SELECTIVE;
     struct estimate lean = knowledge_estimate(&setup);
     CHECK(step_flops(&lean.step) == flops);
     CHECK(lean.step.layer_lean_bytes < lean.step.layer_kept_bytes);
+}
+
+TEST(step_selective_recomputation_of_torchtitan_costs_every_second_product)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtitan", 1, 4096);
+    setup.recipe.method = RECIPE_FULL;
+    double flops = executed(&setup), again = 4096.0 * (1024 + 4096 + 14336); // k, o, up
+    setup.recipe.checkpointing = RECIPE_SELECTIVE;
+    CHECK_NEAR(executed(&setup) - flops, 32 * 2 * 4096.0 * again, 1e-9);
+}
+
+TEST(step_selective_recomputation_of_megatron_costs_attention)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "megatron", 1, 4096);
+    setup.recipe.method = RECIPE_FULL;
+    double flops = executed(&setup);
+    setup.recipe.checkpointing = RECIPE_SELECTIVE;
+    CHECK_NEAR(executed(&setup) - flops, forward_attention(&setup), 1e-9);
 }
 
 // Bytes of the operations of a name and phase, once each.
