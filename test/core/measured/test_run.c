@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/measured/run.h"
+#include "core/step/network.h"
 #include "test/core/knowledge.h"
 
 #include <math.h>
@@ -300,4 +301,41 @@ TEST(run_of_qlora_without_targets_means_what_public_scripts_have_as_often_as_the
     CHECK(weights[0] == 57 && weights[1] == 25 && weights[2] == 40); // q,v; attention; all linears
     run.method = "lora";
     CHECK(run_unsaid(&runs, &weights, &test_arena, &run) == 2 && weights[1] == weights[0]);
+}
+
+static struct setup node_of(const char *row)
+{
+    static const char node_header[] =
+        "id,source,model,method,micro_batch,seq_len,packed,precision,parallelism,stack,gpu,n_gpus,"
+        "node_gpus,node_gbit_per_s,rowwise_scales\n";
+    struct knowledge k = knowledge_open();
+    struct setup setup;
+    struct run *run;
+    size_t count;
+    struct text csv = text_of(text_format(&test_arena, "%s%s\n", node_header, row));
+    CHECK(!run_read(&run, &count, &test_arena, csv, "runs.csv"));
+    CHECK(!run_setup(&setup, &test_arena, run, &k.catalog, k.stacks, k.stack_count));
+    return setup;
+}
+
+TEST(run_may_say_how_many_cards_its_nodes_have_and_what_joins_them)
+{
+    const char *row = "X-1,o/r,Llama-2-7B,full,1,2048,yes,bf16,zero3 dp16,hf-deepspeed,%s,16,%s";
+    struct setup setup = node_of(text_format(&test_arena, row, "A10G-24GB", "1,25,"));
+    struct links links = network_links(setup.gpu, setup.node);
+    CHECK(links.node_gpus == 1 && links.host_gpus == 1);
+    CHECK_NEAR(links.network_bytes_per_s, 0.8 * 25e9 / 8, 1);
+    setup = node_of(text_format(&test_arena, row, "H200", "4,,yes"));
+    links = network_links(setup.gpu, setup.node);
+    CHECK(links.node_gpus == 4 && setup.stack->rowwise_scales);
+    CHECK_NEAR(links.network_bytes_per_s, 0.8 * 50e9, 1e8); // of its usual node
+    setup = node_of(text_format(&test_arena, row, "H200", ",,"));
+    CHECK(network_links(setup.gpu, setup.node).node_gpus == 8 && !setup.stack->rowwise_scales);
+}
+
+TEST(run_of_a_pipeline_that_tells_no_micro_batches_has_not_few)
+{
+    const char *row = "X-1,o/r,Llama-2-7B,full,1,8192,yes,bf16,%s,nemo,H100-SXM-80GB,8,,,";
+    CHECK(node_of(text_format(&test_arena, row, "pp2 dp4")).accumulation == 16);
+    CHECK(node_of(text_format(&test_arena, row, "dp8")).accumulation == 1);
 }
