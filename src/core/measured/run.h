@@ -33,11 +33,12 @@ struct run {
     // How the stack differs from its default in this run: an index of the column's words.
     int kernels, attention, masks, loss, adapters, weights, autocast, gradients, states, optimizer;
     int optimizer_in_backward, no_sync, trains_embeddings, widens_unquantized, copies_on_save,
-        bare_loop;
+        bare_loop, rowwise_scales;
     int sequence_parallel, loss_parallel, cuda_graphs, expert_kernel, balanced_routing;
     const char *series, *gpu;
     double card_gib, context_gib;
-    int64_t n_gpus;
+    int64_t n_gpus, node_gpus;
+    double node_gbit_per_s;
     double tokens_per_s_total, tokens_per_s_per_gpu;
     int rate_covers, counts;
     double tflops_per_gpu, mfu, peak_mem_gib_per_gpu;

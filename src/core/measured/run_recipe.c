@@ -37,11 +37,12 @@ static const struct column_of {
     FACT(balanced_routing, IN_STACK, stack, even_routing, FLAG),
     FACT(widens_unquantized, IN_STACK, stack, widens_unquantized, FLAG),
     FACT(copies_on_save, IN_STACK, stack, copies_on_save, FLAG),
+    FACT(rowwise_scales, IN_STACK, stack, rowwise_scales, FLAG),
     FACT(cuda_graphs, IN_STACK, stack, cuda_graphs, FLAG),
 };
 
-// What follows from the type of the weights where it is said: gradients and states of fp32 weights
-// that are the only copy are fp32 too, unless said otherwise; under LoRA it is the base's.
+// What follows from the type of the weights where it is said: gradients and states of weights that
+// are the only copy have it too, unless said otherwise; under LoRA it is the base's.
 static void set_weights(struct recipe *recipe, struct stack *stack, const struct run *run)
 {
     if (!run->weights)
@@ -50,12 +51,12 @@ static void set_weights(struct recipe *recipe, struct stack *stack, const struct
         stack->frozen = recipe->weights;
     if (recipe->weights != RECIPE_FP32)
         stack->copies_weights = false; // they are the only copy
-    if (recipe->method != RECIPE_FULL || recipe->weights != RECIPE_FP32 || stack->copies_weights)
+    if (recipe->method != RECIPE_FULL || stack->copies_weights)
         return;
     if (!run->gradients)
-        stack->gradients = RECIPE_FP32;
+        stack->gradients = recipe->weights;
     if (!run->states)
-        recipe->states = RECIPE_FP32;
+        recipe->states = recipe->weights;
 }
 
 static void set_facts(struct recipe *recipe, struct stack *stack, const struct run *run)
@@ -269,6 +270,21 @@ static double rows_of(const struct run *run)
     return run->micro_batch >= 1 ? run->micro_batch : 2; // what most notebooks start with
 }
 
+// Micro-batches of a step that says neither them nor its tokens. A pipeline is not run with few, as
+// it stands idle for (stages - 1)/micro-batches of the time: NeMo's and Megatron's published steps
+// have 4 to 64 for each stage.
+static const double PIECES_PER_STAGE = 8;
+
+static double accumulation_of(const struct run *run, double micro_batch_tokens,
+                              const struct layout *layout)
+{
+    if (run->grad_accum >= 1)
+        return run->grad_accum;
+    if (run->global_batch_tokens > 0)
+        return fmax(1, run->global_batch_tokens / (micro_batch_tokens * (double)layout->data));
+    return layout->pipeline > 1 && !layout->split ? PIECES_PER_STAGE * (double)layout->pipeline : 1;
+}
+
 static double width_of(const struct run *run)
 {
     return run->seq_len > 0 ? (double)run->seq_len : 2048;
@@ -277,7 +293,6 @@ static double width_of(const struct run *run)
 static enum err read_batch(struct setup *setup, const struct run *run)
 {
     double rows = rows_of(run), width = width_of(run);
-    double ranks = (double)setup->layout.data;
     int packed;
     TRY(read_packed(&packed, run));
     // Unpacked rows are mostly shorter than seq_len, but the longest of them sets the peak.
@@ -300,11 +315,7 @@ static enum err read_batch(struct setup *setup, const struct run *run)
     if (packed == PACKED_NO || packed == PACKED_END_TO_END) // grouped rows are alike in all ranks
         setup->batch.spread = step_batch_spread(lengths.spread, rows, packed == PACKED_NO);
     setup->batch.varies = packed == PACKED_GROUPED ? lengths.spread : setup->batch.spread;
-    setup->accumulation = 1;
-    if (run->grad_accum >= 1)
-        setup->accumulation = run->grad_accum;
-    else if (run->global_batch_tokens > 0)
-        setup->accumulation = fmax(1, run->global_batch_tokens / (rows * width * ranks));
+    setup->accumulation = accumulation_of(run, rows * width, &setup->layout);
     return OK;
 }
 
@@ -474,6 +485,28 @@ static bool is_size_alone(const char *gpu)
     return digits && !strncmp(gpu + digits, " GB", 3);
 }
 
+// A card's usual node, with what the run says of its own.
+static const struct node *find_node(struct arena *arena, const struct run *run,
+                                    const struct catalog *catalog, const struct gpu *gpu)
+{
+    const struct node *usual = catalog_node_of(catalog, gpu);
+    if (!(run->node_gpus > 0) && !(run->node_gbit_per_s > 0))
+        return usual;
+    struct node *node = ARENA_NEW(arena, struct node, 1);
+    *node = usual ? *usual
+                  : (struct node){ .gpus = 8,
+                                   .link = gpu->link,
+                                   .link_bytes_per_s = network_usual_link(gpu),
+                                   .link_p2p_bytes_per_s = gpu->link_p2p_bytes_per_s };
+    if (run->node_gpus > 0) {
+        node->gpus = run->node_gpus;
+        node->link_domain_gpus = 0;
+    }
+    if (run->node_gbit_per_s > 0)
+        node->network_bytes_per_s_per_gpu = run->node_gbit_per_s * 1e9 / 8 / (double)node->gpus;
+    return node;
+}
+
 enum err run_setup(struct setup *out, struct arena *arena, const struct run *run,
                    const struct catalog *catalog, const struct stack *stacks, size_t stack_count)
 {
@@ -493,6 +526,6 @@ enum err run_setup(struct setup *out, struct arena *arena, const struct run *run
     if (!run->gpu || is_size_alone(run->gpu))
         return OK;
     TRY(catalog_gpu(&out->gpu, catalog, run->gpu));
-    out->node = catalog_node_of(catalog, out->gpu);
+    out->node = find_node(arena, run, catalog, out->gpu);
     return OK;
 }

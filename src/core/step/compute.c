@@ -525,11 +525,37 @@ static double straggling_seconds(double micro_seconds, double doublings)
     return 0.017 * sqrt(micro_seconds) * doublings;
 }
 
+// Cards of one kind differ: those of five clusters by 8 % from one end to the other on average
+// (arXiv 2208.11035), taken as the ends of a box plot, 5.4 deviations. Cards of a node that meet go
+// at the speed of the slowest; straggling_seconds() has what further nodes add.
+static double slowest_card(const struct step_request *r, const struct links *links)
+{
+    static const double deviation = 0.08 / 5.4;
+    double gpus = fmin((double)layout_gpus(r->layout), links->node_gpus);
+    if (!(gpus > 1))
+        return 0;
+    return deviation * stats_normal_quantile((gpus - 0.375) / (gpus + 0.25)); // Blom
+}
+
 // How much longer the slowest of all hosts takes to start a step's operations than one alone; each
 // doubling of the hosts finds a slower one. A layer that is a CUDA graph is started at once.
 static double slowest_host(const struct stack *stack, double doublings)
 {
     return stack->cuda_graphs ? 1 : pow(1.28, doublings);
+}
+
+// FSDP2 gathers the weights of a unit into one buffer, and copies each of them out of it on the
+// stream of the passes; gradients are copied into another one, in the type in which they are
+// summed (PyTorch, _fsdp_collectives.py: all_gather_copy_out, reduce_scatter_copy_in). FSDP1 has
+// views instead.
+static double buffer_bytes(const struct step *step, const struct step_request *r, double gathers)
+{
+    if (r->layout->zero != 3 || !r->stack->copies_gathered || layout_shards(r->layout) <= 1)
+        return 0;
+    double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
+    double summed = r->recipe->method == RECIPE_FULL ? recipe_dtype_bytes(r->stack->reduces) : 2;
+    return 2 * element * gathers * (step->trained_weights + step->frozen_weights) +
+           (element + summed) * step->trained_weights;
 }
 
 // What can hide behind compute. A loop over experts waits for the device in each turn of a forward
@@ -548,9 +574,11 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     *out = (struct timing){ 0 };
     struct machine machine = machine_of(step, r, gpu);
     add_ops(out, step, r, &machine);
+    struct network_seconds network = network_time(step, r, links);
+    out->elementwise_seconds +=
+        step_rounds(r) * buffer_bytes(step, r, network.gathers) / machine.memory;
     double device = out->matmul_seconds + out->attention_seconds + out->elementwise_seconds +
                     out->dequantize_seconds;
-    struct network_seconds network = network_time(step, r, links);
     out->host_seconds += step_rounds(r) * fetch_seconds(step, r);
     out->host_seconds *= slowest_host(r->stack, network.host_doublings);
     out->pause_seconds = fmin(step_rounds(r) * pause_seconds(step, r), out->host_seconds);
@@ -574,9 +602,11 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     double backward = r->recipe->method == RECIPE_FULL ? 2.0 / 3 : 0.5; // of the products
     double draining = r->layout->interleave > 1 ? (double)r->layout->pipeline : 1;
     double room = backward * fmax(draining, network.reductions) * (0.9 * busy - hidden);
-    double reduced_beside = network.per_step * r->stack->overlap * collective_overlap(gpu);
+    double reduced_beside =
+        (network.per_step - network.late) * r->stack->overlap * collective_overlap(gpu);
     out->reduce_seconds = network.per_step - fmin(reduced_beside, room) +
-                          updates * straggling_seconds(busy, network.doublings);
+                          updates * straggling_seconds(busy, network.doublings) +
+                          r->accumulation * device * slowest_card(r, links);
     out->update_seconds *= updates;
     out->micro_seconds = busy + out->uneven_seconds + out->exposed_seconds;
     out->bubble_seconds = bubble_seconds(r, out->micro_seconds);

@@ -305,6 +305,33 @@ static void add_activations(struct network_seconds *out, const struct step_reque
     out->copied += copied;
 }
 
+// Gradients are summed, and states that are sharded have their weights gathered after the update.
+static void add_reduction(struct network_seconds *out, const struct step *step,
+                          const struct step_request *r, const struct links *links)
+{
+    const struct layout *layout = r->layout;
+    double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);
+    double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
+    struct replicas all = { data, stride, routed_share(step, r), (double)layout->expert };
+    struct replicas sharing = all;
+    sharing.gpus = shards;
+    out->reductions = reductions(r);
+    if (layout->zero > 2 && !shared_base(r)) {
+        out->per_step = out->reductions * (among(&sharing, gradients, 1, links) +
+                                           hierarchical(gradients / shards, data / shards,
+                                                        stride * shards, 2, links));
+        return;
+    }
+    struct network_payload payload = network_payload(step, r, &engine_cuda);
+    double updates = step_updates(r);
+    double summed = updates * among(&all, payload.all_reduced, 2, links) +
+                    out->reductions * among(&all, payload.scattered / out->reductions, 1, links);
+    double gathered = updates * among(&all, payload.gathered, 1, links);
+    out->per_step = summed + gathered;
+    if (r->stack->late_reduction)
+        out->late = gathered + (layout->zero < 2 ? summed : 0);
+}
+
 struct network_seconds network_time(const struct step *step, const struct step_request *r,
                                     const struct links *links)
 {
@@ -320,8 +347,9 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     passes += r->passes.reference + r->passes.policy + r->passes.reward + critic;
     // The list's weights are the critic's too, and a pass gathers those of one model.
     double gathers = passes / (1 + r->passes.critic);
-    if (shared_base(r))
+    if (shared_base(r) || !r->stack->gathers_again)
         gathers -= recomputes; // from the layer that the backward pass has gathered
+    out.gathers = gathers;
 
     // Tensor: two sums of the hidden states per pass and layer; with sequence parallelism the same
     // bytes as gathers and scatters.
@@ -332,7 +360,7 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double context = layers * (passes + 1) * passed_around(keys, (double)layout->context, links);
     double expert = exchange_seconds(step, r, hidden / (double)layout->tensor, passes, links);
     double pipeline = pipeline_seconds(hidden / (double)layout->tensor, layout, links);
-    double shards = (double)layout_shards(layout), data = (double)(layout->data * layout->context);
+    double shards = (double)layout_shards(layout);
     double gather =
         layout->zero == 3 || layout->offload_weights ? gathers * gather_seconds(step, r, links) : 0;
     double fetch = layout->offload_weights
@@ -344,26 +372,10 @@ struct network_seconds network_time(const struct step *step, const struct step_r
                   pipeline / 2 + (gather + fetch) * forward / (gathers * (1 + r->passes.critic));
     // A tensor that is gathered when its product asks for it is waited for: transformers lets
     // DeepSpeed fetch 0.9·width² elements ahead, less than most tensors have.
-    bool ahead = r->stack->fetches == STACK_FETCHES_UNITS;
-    out.hideable = (ahead ? gather : 0) + context + 0.5 * (pipeline + tensor);
+    out.hideable = (r->stack->gathers_ahead ? gather : 0) + context + 0.5 * (pipeline + tensor);
     out.copied = fetch;
 
-    double gradients = gradient_bytes(step, r), stride = (double)layout->tensor;
-    struct replicas all = { data, stride, routed_share(step, r), (double)layout->expert };
-    struct replicas sharing = all;
-    sharing.gpus = shards;
-    out.reductions = reductions(r);
-    struct network_payload payload = network_payload(step, r, &engine_cuda);
-    double updates = step_updates(r);
-    if (layout->zero <= 2 ||
-        shared_base(r)) // states that are sharded: a scatter of gradients, a gather of weights
-        out.per_step = updates * among(&all, payload.all_reduced, 2, links) +
-                       out.reductions * among(&all, payload.scattered / out.reductions, 1, links) +
-                       updates * among(&all, payload.gathered, 1, links);
-    else
-        out.per_step = out.reductions *
-                       (among(&sharing, gradients, 1, links) +
-                        hierarchical(gradients / shards, data / shards, stride * shards, 2, links));
+    add_reduction(&out, step, r, links);
     add_offload(&out, step, r, links);
     add_activations(&out, r, links);
     out.doublings = fmax(0, log2((double)layout_gpus(layout) / links->node_gpus));

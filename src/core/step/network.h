@@ -31,7 +31,9 @@ struct network_seconds {
     double hideable;   // of per_layer, the collectives that may overlap with compute
     double copied;     // of per_layer, to and from the host: copies need no processors
     double forward;    // of per_layer, of passes without backward: what an evaluation has
+    double gathers;    // of each weight in a micro-batch, where GPUs share all of them
     double per_step;   // reduction of gradients, gather of updated weights
+    double late;       // of per_step, what runs after the backward pass, beside nothing
     double reductions; // of gradients in a step: one, or one for each micro-batch
     double doublings;  // of the GPUs beyond one node, which all end a step together
     double host_doublings; // of the GPUs beyond one host

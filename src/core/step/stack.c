@@ -68,6 +68,8 @@ const struct field stack_fields[] = {
     FIELD(stack, copies_on_save, FLAG, "a checkpoint copies 8-bit linears on the GPU",
           .since = "0.9.7"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
+    FIELD(stack, rowwise_scales, FLAG, "fp8 has a scale for each row of a tensor",
+          .since = "0.10.1"),
     FIELD(stack, remakes, FLAG, "a whole-model compiler recomputes norm and gate outputs"),
     FIELD(stack, dropout, SHARE, "on adapters, unless the recipe gives one"),
     FIELD(stack, loss_bytes, NUMBER, "kept per logit at the peak"),
@@ -81,6 +83,14 @@ const struct field stack_fields[] = {
     FIELD_OF(stack, fetches, fetch_names, "what is fetched one by one under ZeRO-3 or FSDP",
              .since = "0.4.0"),
     FIELD(stack, fetch_seconds, SECONDS, "of the host per fetch and pass", .since = "0.3.0"),
+    FIELD(stack, gathers_again, FLAG, "under FSDP, recomputation gathers a layer's weights too",
+          .since = "0.10.1"),
+    FIELD(stack, copies_gathered, FLAG, "under FSDP, weights and gradients are copied by a buffer",
+          .since = "0.10.1"),
+    FIELD(stack, gathers_ahead, FLAG, "tensors are fetched before their product asks for them",
+          .since = "0.10.1"),
+    FIELD(stack, late_reduction, FLAG, "ZeRO-1 sums gradients after the backward pass",
+          .since = "0.10.1"),
     FIELD(stack, step_seconds, SECONDS, "of the host per step, outside the passes"),
     FIELD(stack, pause_seconds, SECONDS, "of the host per adapted linear, while the GPU waits",
           .since = "0.9.1"),
@@ -150,6 +160,7 @@ bool stack_recomputes(const struct stack *stack, int checkpointing)
 void stack_without_trainer(struct stack *stack)
 {
     stack->step_seconds = stack->pause_seconds = 0;
+    stack->gathers_ahead = true; // DeepSpeed's own default is 5e7 elements ahead
     stack->recompute_launches = fmin(stack->recompute_launches, 1.13);
     for (const struct stack *base = stack->base; base; base = base->base) // logits are not copied
         stack->loss_moved_bytes = fmin(stack->loss_moved_bytes, base->loss_moved_bytes);

@@ -77,6 +77,7 @@ struct stack {
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
     bool copies_on_save;        // a checkpoint copies 8-bit linears first (bitsandbytes 0.38, 0.39)
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
+    bool rowwise_scales;        // fp8 has a scale for each row, not for each tensor
     bool remakes;               // a whole-model compiler recomputes norm and gate outputs
     double loss_bytes;          // kept per logit at the peak
     double loss_most_bytes;     // of all logits, where they are computed in chunks
@@ -87,6 +88,10 @@ struct stack {
     bool cuda_graphs;           // a layer's operations are replayed as one
     int fetches;                // enum stack_fetches: what it fetches one by one under ZeRO-3
     double fetch_seconds;       // of the host per fetch and pass
+    bool gathers_again;         // recomputation gathers weights that backward gathers once more
+    bool copies_gathered;       // gathered weights and scattered gradients pass a buffer of a unit
+    bool gathers_ahead;         // of tensors, the next ones beside the products of this one
+    bool late_reduction;        // ZeRO-1 sums gradients after the backward pass
     double host_bytes_per_s;    // of its optimizer in host memory, over the GPUs of a host
     double first_width_seconds; // at the first sight of a width, where cuDNN runs attention
     double

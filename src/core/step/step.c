@@ -235,12 +235,24 @@ static void add_dequantize(struct build *b, const char *name, double weights)
 }
 
 // 8- and 4-bit products need their operands cast: activations each time, trained weights each time.
+// A compiled stack is torchao's, with scales of the values at hand: one for each tensor costs 6.5
+// bytes for each element of input, gradient of the output and weight, one for each row 10.5, where
+// products of both sides need codes of their own (bench/results/h200.md, linears in fp8).
 static void add_casts(struct build *b, double rows, double in, double out, bool trained)
 {
-    add_elementwise(b, "cast", (struct traffic){ 5, 5, 2, 2, 0 }, rows * in, 0);
-    add_elementwise(b, "cast", (struct traffic){ 0, 5, 0, 2, 0 }, rows * out, 0);
+    const struct stack *stack = b->request->stack;
+    bool dynamic = stack->kernels == STACK_COMPILED;
+    double again = stack->rowwise_scales ? 5.5 : 1.5; // in backward
+    struct traffic input = { 5, dynamic ? again : 5, 2, 2, 0 }, gradient = { 0, 5, 0, 2, 0 },
+                   weight = { 4, 0, 1, 0, 0 };
+    if (dynamic) {
+        gradient.backward_bytes = 5 + again;
+        weight = input;
+    }
+    add_elementwise(b, "cast", input, rows * in, 0);
+    add_elementwise(b, "cast", gradient, rows * out, 0);
     if (trained)
-        add_elementwise(b, "weight cast", (struct traffic){ 4, 0, 1, 0, 0 }, in * out, 0);
+        add_elementwise(b, "weight cast", weight, in * out, 0);
 }
 
 // Counts weights that are held alike; those of routed experts also by themselves.

@@ -682,8 +682,8 @@ TEST(transfer_ranges_hold_80_percent_of_the_pairs_of_measured_runs)
                 inside += fabs(carries[k].log_measured - e->log_mid) <= STATS_P90 * e->log_spread;
                 pairs += 1;
             }
-        if (pairs > 0)
-            covered += inside / pairs, sources += 1;
+        if (pairs >= 10)
+            covered += inside / pairs, sources += 1; // fewer are too few to count
     }
     CHECK(sources > 20);
     CHECK(covered / sources > 0.75 && covered / sources < 0.9);

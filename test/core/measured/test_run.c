@@ -3,6 +3,7 @@
 
 #include "base/embedded.h"
 #include "core/measured/calibration.h"
+#include "core/step/network.h"
 #include "test/core/knowledge.h"
 
 #include <math.h>
@@ -362,8 +363,8 @@ TEST(run_of_fp32_weights_has_a_wide_base_under_lora_and_wide_gradients_under_ful
 TEST(run_of_an_unknown_trainer_holds_whole_models_in_fp32_unless_it_says_otherwise)
 {
     static const char csv[] = "id,source,model,method,weights,framework,gpu,n_gpus\n"
-                              "X-1,o/r,Llama-2-7B,full,,InternEvo,A100-80GB,1\n"
-                              "X-2,o/r,Llama-2-7B,full,bf16,InternEvo,A100-80GB,1\n"
+                              "X-1,o/r,Llama-2-7B,full,,NewTrainer,A100-80GB,1\n"
+                              "X-2,o/r,Llama-2-7B,full,bf16,NewTrainer,A100-80GB,1\n"
                               "X-3,o/r,Llama-2-7B,full,,transformers,A100-80GB,1\n";
     struct knowledge k = knowledge_open();
     struct setup setups[3];
@@ -372,8 +373,47 @@ TEST(run_of_an_unknown_trainer_holds_whole_models_in_fp32_unless_it_says_otherwi
     CHECK(!run_read(&runs, &count, &test_arena, text_of(csv), "runs.csv") && count == 3);
     for (size_t i = 0; i < count; i++)
         CHECK(!run_setup(&setups[i], &test_arena, &runs[i], &k.catalog, k.stacks, k.stack_count));
-    CHECK(setups[0].recipe.weights == RECIPE_FP32 && setups[0].recipe.states == RECIPE_FP32);
-    CHECK(setups[0].stack->gradients == RECIPE_FP32 && setups[1].recipe.weights == RECIPE_BF16);
+    struct recipe wide = estimate_recipe(&setups[0]), narrow = estimate_recipe(&setups[1]);
+    CHECK(wide.weights == RECIPE_FP32 && wide.states == RECIPE_FP32);
+    CHECK(setups[0].stack->gradients == RECIPE_FP32);
+    CHECK(narrow.weights == RECIPE_BF16 && narrow.states == RECIPE_BF16);
     CHECK(setups[1].stack->gradients == RECIPE_BF16);
-    CHECK(setups[2].recipe.weights == RECIPE_DTYPE_AUTO);
+    CHECK(estimate_recipe(&setups[2]).weights == RECIPE_BF16);
+}
+
+static struct setup node_of(const char *row)
+{
+    static const char node_header[] =
+        "id,source,model,method,micro_batch,seq_len,packed,precision,parallelism,stack,gpu,n_gpus,"
+        "node_gpus,node_gbit_per_s,rowwise_scales\n";
+    struct knowledge k = knowledge_open();
+    struct setup setup;
+    struct run *run;
+    size_t count;
+    struct text csv = text_of(text_format(&test_arena, "%s%s\n", node_header, row));
+    CHECK(!run_read(&run, &count, &test_arena, csv, "runs.csv"));
+    CHECK(!run_setup(&setup, &test_arena, run, &k.catalog, k.stacks, k.stack_count));
+    return setup;
+}
+
+TEST(run_may_say_how_many_cards_its_nodes_have_and_what_joins_them)
+{
+    const char *row = "X-1,o/r,Llama-2-7B,full,1,2048,yes,bf16,zero3 dp16,hf-deepspeed,%s,16,%s";
+    struct setup setup = node_of(text_format(&test_arena, row, "A10G-24GB", "1,25,"));
+    struct links links = network_links(setup.gpu, setup.node);
+    CHECK(links.node_gpus == 1 && links.host_gpus == 1);
+    CHECK_NEAR(links.network_bytes_per_s, 0.8 * 25e9 / 8, 1);
+    setup = node_of(text_format(&test_arena, row, "H200", "4,,yes"));
+    links = network_links(setup.gpu, setup.node);
+    CHECK(links.node_gpus == 4 && setup.stack->rowwise_scales);
+    CHECK_NEAR(links.network_bytes_per_s, 0.8 * 50e9, 1e8); // of its usual node
+    setup = node_of(text_format(&test_arena, row, "H200", ",,"));
+    CHECK(network_links(setup.gpu, setup.node).node_gpus == 8 && !setup.stack->rowwise_scales);
+}
+
+TEST(run_of_a_pipeline_that_tells_no_micro_batches_has_not_few)
+{
+    const char *row = "X-1,o/r,Llama-2-7B,full,1,8192,yes,bf16,%s,nemo,H100-SXM-80GB,8,,,";
+    CHECK(node_of(text_format(&test_arena, row, "pp2 dp4")).accumulation == 16);
+    CHECK(node_of(text_format(&test_arena, row, "dp8")).accumulation == 1);
 }

@@ -140,6 +140,61 @@ TEST(network_fsdp_gathers_frozen_weights_in_both_passes)
     CHECK_NEAR(timed(&setup).per_layer, 3 * weights * 7 / 8 / 100e9, 1e-3);
 }
 
+TEST(network_fsdp_around_recomputation_gathers_a_layer_once_for_backward)
+{
+    // Recomputation inside of the unit finds the weights that backward has gathered; that of
+    // transformers lies around it (pytorch issue 105635).
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtitan", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.data = 8;
+    setup.layout.zero = 3;
+    double kept = timed(&setup).per_layer;
+    setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    CHECK_NEAR(timed(&setup).per_layer, kept, 1e-9);
+    CHECK(timed(&setup).gathers == 2);
+}
+
+TEST(network_deepspeed_sums_gradients_of_zero1_after_the_backward_pass)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-deepspeed", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.data = 8;
+    setup.layout.zero = 1;
+    CHECK_NEAR(timed(&setup).late, timed(&setup).per_step, 1e-12);
+    setup.layout.zero = 2; // hooks of the backward pass sum them; the updated weights come after it
+    CHECK_NEAR(timed(&setup).late, timed(&setup).per_step / 2, 1e-9);
+    struct setup other = knowledge_setup(&k, "llama-3.1-8b", "nemo", 1, 1024);
+    other.recipe.method = RECIPE_FULL;
+    other.layout = setup.layout;
+    CHECK(timed(&other).late == 0);
+}
+
+TEST(network_torchtitan_sums_gradients_in_fp32)
+{
+    // Its mixed_precision_reduce knew float32 alone until 2026.
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtitan", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.data = 8;
+    setup.layout.zero = 3;
+    double bytes = 4 * (double)model_parameters(setup.model);
+    CHECK_NEAR(timed(&setup).per_step, bytes * 7 / 8 / 100e9, 1e-4);
+}
+
+TEST(network_bare_loops_of_deepspeed_fetch_tensors_ahead)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-deepspeed", 1, 1024);
+    struct stack stack = *setup.stack;
+    stack_without_trainer(&stack);
+    setup.stack = &stack;
+    setup.layout.data = 8;
+    setup.layout.zero = 3;
+    CHECK(timed(&setup).hideable == timed(&setup).per_layer);
+}
+
 TEST(network_waits_for_tensors_that_deepspeed_gathers_when_they_are_asked_for)
 {
     // Qwen2.5-7B with weights in host memory on one and four RTX 4090 (llmq's LLaMA-Factory runs):
