@@ -16,9 +16,9 @@ words <"$work/said"
 keys='"kind": "pilot"|"version": 1|"stack": "native"|"model": "tiny_model"|"gpu": "cpu"|"context": 64|"batching": "packed"'
 grep -cE "$keys|\"micro_batch\": 2|\"accumulation\": 2|\"parallel\": \"single\"|\"method\": \"lora\"" "$work/pilot.json"
 grep -A 8 '"fit"' "$work/pilot.json" | grep -c 'null'
-settled "$GPUHOURS" $pilot --profile "$work/profile.json" --steps 8 >/dev/null
+settled "$GPUHOURS" $pilot --profile "$work/profile.json" --steps 24 >/dev/null
 echo "exit $?"
-settled "$GPUHOURS" $pilot --steps 8 --json >"$work/third.json"
+settled "$GPUHOURS" $pilot --steps 24 --json >"$work/third.json"
 echo "exit $?"
 grep -c '"kind": "pilot"' "$work/third.json"
 # Too few steps: how long it would take, or which smaller steps.
@@ -30,7 +30,7 @@ grep -c '"kind": "pilot"' "$work/third.json"
 sed 's/"checkpointing": "none"/"checkpointing": "full"/' "$work/plan.json" >"$work/chosen.json"
 sed 's/"filled"/"other"/' "$work/chosen.json" >"$work/given.json"
 for plan in chosen given; do
-    settled "$GPUHOURS" pilot --plan "$work/$plan.json" --model $model --device cpu --quiet --steps 8 --out "$work/$plan-pilot.json" >/dev/null
+    settled "$GPUHOURS" pilot --plan "$work/$plan.json" --model $model --device cpu --quiet --steps 24 --out "$work/$plan-pilot.json" >/dev/null
     grep -oE '"(checkpointing|lighter_share)": [^,]*' "$work/$plan-pilot.json"
 done
 "$GPUHOURS" plan --tokens 1M --model $model --pilot "$work/pilot.json" 2>&1 | sed "s|$work/||; s/at [0-9.e+]* tokens/at N tokens/"

@@ -11,7 +11,7 @@ done >"$work/pairs.jsonl"
     --global-batch 4 --precision fp32 --search off --quiet --json >"$work/plan.json"
 grep -E '"(objective|reference|batching)": |"name": "(reference|training)"' "$work/plan.json" | sort -u
 . test/cli/settled.inc
-pilot="pilot --plan $work/plan.json --model $model --device cpu --quiet --steps 9 --out $work/pilot.json"
+pilot="pilot --plan $work/plan.json --model $model --device cpu --quiet --steps 24 --out $work/pilot.json"
 settled "$GPUHOURS" $pilot --data "$work/pairs.jsonl" >/dev/null && grep -E '"(objective|micro_batch|batching)": ' "$work/pilot.json"
 settled "$GPUHOURS" $pilot >/dev/null && grep -c '"objective": "dpo"' "$work/pilot.json"
 "$GPUHOURS" $pilot --data $model/rows.jsonl

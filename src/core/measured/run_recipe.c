@@ -271,8 +271,7 @@ static double rows_of(const struct run *run)
 }
 
 // Micro-batches of a step that says neither them nor its tokens. A pipeline is not run with few, as
-// it stands idle for (stages - 1)/micro-batches of the time: NeMo's and Megatron's published steps
-// have 4 to 64 for each stage.
+// it stands idle for (stages - 1)/micro-batches of the time; how many is assumed.
 static const double PIECES_PER_STAGE = 8;
 
 static double accumulation_of(const struct run *run, double micro_batch_tokens,
