@@ -74,29 +74,34 @@ struct range stats_range(double *values, size_t count)
     };
 }
 
+// Moves the values from first to last that are below the pivot, or with_equal that are not above
+// it, to the front; returns the place behind them. No branch depends on a value: it could not be
+// foreseen.
+static size_t part(double *values, size_t first, size_t last, double pivot, bool with_equal)
+{
+    size_t front = first;
+    for (size_t i = first; i <= last; i++) {
+        double value = values[i];
+        values[i] = values[front];
+        values[front] = value;
+        front += with_equal ? value <= pivot : value < pivot;
+    }
+    return front;
+}
+
 // Quickselect among the values from first to last: puts the one of that rank where sorting would,
 // smaller ones before, larger after.
-static void place(double *values, ptrdiff_t first, ptrdiff_t last, ptrdiff_t rank)
+static void place(double *values, size_t first, size_t last, size_t rank)
 {
     while (first < last) {
         double pivot = values[first + (last - first) / 2];
-        ptrdiff_t low = first, high = last;
-        while (low <= high) {
-            while (values[low] < pivot)
-                low++;
-            while (values[high] > pivot)
-                high--;
-            if (low > high)
-                break;
-            double moved = values[low];
-            values[low++] = values[high];
-            values[high--] = moved;
+        size_t equal = part(values, first, last, pivot, false);
+        if (rank < equal) {
+            last = equal - 1;
+            continue;
         }
-        if (rank <= high)
-            last = high;
-        else if (rank >= low)
-            first = low;
-        else
+        first = part(values, equal, last, pivot, true);
+        if (rank < first)
             return;
     }
 }
@@ -106,7 +111,7 @@ static double quick_quantile(double *values, size_t count, double share, size_t 
 {
     double at = share * (double)(count - 1);
     size_t below = (size_t)at;
-    place(values, (ptrdiff_t)first, (ptrdiff_t)last, (ptrdiff_t)below);
+    place(values, first, last, below);
     if (below == last)
         return stats_quantile(values, count, share);
     size_t next = below + 1;

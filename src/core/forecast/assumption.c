@@ -30,22 +30,12 @@ struct assumption_spread assumption_spread(const struct assumption *assumption)
 {
     struct assumption_spread spread = { .value = assumption->value };
     const struct range *value = &spread.value;
+    spread.is_certain = value->low == value->mid && value->high == value->mid;
     if (value->low > 0 && value->low != value->mid)
         spread.log_low = log(value->low / value->mid);
     if (value->low > 0 && value->high != value->mid)
         spread.log_high = log(value->high / value->mid);
     return spread;
-}
-
-double assumption_at(const struct assumption_spread *spread, double z)
-{
-    const struct range *value = &spread->value;
-    double end = z < 0 ? value->low : value->high, share = fabs(z) / STATS_P90;
-    if (end == value->mid || z == 0)
-        return value->mid;
-    if (value->low > 0)
-        return value->mid * exp(share * (z < 0 ? spread->log_low : spread->log_high));
-    return fmax(0, value->mid + share * (end - value->mid));
 }
 
 void assumption_write(const struct assumption *assumption, struct json_writer *w)

@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "base/stats.h"
 
+#include <math.h>
+
 enum assumption_origin {
     ASSUMPTION_ASSUMED,  // our judgement
     ASSUMPTION_CATALOG,  // a row with source and date
@@ -40,8 +42,19 @@ struct assumption assumption_measured(struct assumption assumed, double value, c
 struct assumption_spread {
     struct range value;
     double log_low, log_high; // of the ends over the middle; 0 where the low end is not positive
+    bool is_certain;          // the middle alone
 };
 struct assumption_spread assumption_spread(const struct assumption *assumption);
-double assumption_at(const struct assumption_spread *spread, double z);
+
+static inline double assumption_at(const struct assumption_spread *spread, double z)
+{
+    const struct range *value = &spread->value;
+    if (spread->is_certain || z == 0)
+        return value->mid;
+    double share = fabs(z) / STATS_P90;
+    if (value->low > 0)
+        return value->mid * exp(share * (z < 0 ? spread->log_low : spread->log_high));
+    return fmax(0, value->mid + share * ((z < 0 ? value->low : value->high) - value->mid));
+}
 
 void assumption_write(const struct assumption *assumption, struct json_writer *w);

@@ -145,30 +145,45 @@ static struct overhead_draw draw_shared(const struct unknowns *u, const struct c
     };
 }
 
-// The wall seconds of a sample, with the draw of what is shared.
-static double run_seconds(struct overhead_times *out, const struct unknowns *u,
-                          const struct chance *chance, struct overhead_draw draw)
+// A sample of a run: what overhead_run() takes.
+struct sampled_run {
+    struct overhead_draw draw;
+    double train_seconds, tokens;
+};
+
+// With the draw of what is shared.
+static inline struct sampled_run run_with(const struct unknowns *u, const struct chance *chance,
+                                          const struct overhead_draw *shared)
 {
     const struct forecast_input *input = u->input;
     const struct overheads *o = &input->overheads;
+    struct sampled_run run = { .draw = *shared };
     if (o->new_widths > 0)
-        draw.first_width_seconds = assumption_at(&u->first_width, chance->first_sights);
-    draw.first_steps_seconds = assumption_at(&u->first_steps, chance->first_sights);
+        run.draw.first_width_seconds = assumption_at(&u->first_width, chance->first_sights);
+    run.draw.first_steps_seconds = assumption_at(&u->first_steps, chance->first_sights);
     if (o->evals_per_epoch.value.mid > 0)
-        draw.first_evaluation_seconds = assumption_at(&u->first_evaluation, chance->first_sights);
+        run.draw.first_evaluation_seconds =
+            assumption_at(&u->first_evaluation, chance->first_sights);
     if (o->compiles)
-        draw.compilations = assumption_at(&u->compilations, chance->first_sights);
+        run.draw.compilations = assumption_at(&u->compilations, chance->first_sights);
     if (o->stall_share.value.mid > 0)
-        draw.stall_share = assumption_at(&u->stalls, chance->stalls);
-    double tokens = input->processed_tokens * assumption_at(&u->lengths, chance->lengths);
-    overhead_run(out, o, &draw, tokens / tokens_per_s(input, chance), tokens);
-    return out->wall_seconds;
+        run.draw.stall_share = assumption_at(&u->stalls, chance->stalls);
+    run.tokens = input->processed_tokens * assumption_at(&u->lengths, chance->lengths);
+    run.train_seconds = run.tokens / tokens_per_s(input, chance);
+    return run;
 }
 
-static double wall_seconds(struct overhead_times *out, const struct unknowns *u,
-                           const struct chance *chance)
+static double wall_seconds_with(const struct unknowns *u, const struct chance *chance,
+                                const struct overhead_draw *shared)
 {
-    return run_seconds(out, u, chance, draw_shared(u, chance));
+    struct sampled_run run = run_with(u, chance, shared);
+    return overhead_wall(&u->input->overheads, &run.draw, run.train_seconds, run.tokens);
+}
+
+static double wall_seconds(const struct unknowns *u, const struct chance *chance)
+{
+    struct overhead_draw shared = draw_shared(u, chance);
+    return wall_seconds_with(u, chance, &shared);
 }
 
 double forecast_middle(struct overhead_times *out, const struct forecast_input *input)
@@ -219,11 +234,9 @@ static struct range gpu_hours(double *scratch, const struct unknowns *unknowns,
                               const struct forecast_samples *samples, size_t count,
                               enum forecast_driver_kind kind, bool others)
 {
-    struct overhead_times times;
     for (size_t i = 0; i < count; i++) {
         struct chance chance = hold(samples->items[i].chance, kind, others);
-        scratch[i] =
-            wall_seconds(&times, unknowns, &chance) / 3600 * unknowns->input->overheads.gpus;
+        scratch[i] = wall_seconds(unknowns, &chance) / 3600 * unknowns->input->overheads.gpus;
     }
     return stats_quick_range(scratch, count);
 }
@@ -309,10 +322,9 @@ void forecast_run(struct forecast_outcome *out, struct arena *arena,
     double *wall = ARENA_NEW(arena, double, count), *cost = ARENA_NEW(arena, double, count);
     struct unknowns unknowns;
     set_unknowns(&unknowns, input);
-    struct overhead_times times;
     for (size_t i = 0; i < count; i++) {
         const struct forecast_sample *sample = &samples->items[i];
-        wall[i] = run_seconds(&times, &unknowns, &sample->chance, sample->draw) / 3600;
+        wall[i] = wall_seconds_with(&unknowns, &sample->chance, &sample->draw) / 3600;
         cost[i] = wall[i] * input->overheads.gpus * usd_per_gpu_hour(input, &sample->chance);
     }
     *out = (struct forecast_outcome){ .wall_hours = stats_quick_range(wall, count),
@@ -346,11 +358,14 @@ void forecast_make(struct forecast *out, struct arena *arena, const struct forec
     double gpus = input->overheads.gpus;
     struct unknowns unknowns;
     set_unknowns(&unknowns, input);
-    struct overhead_times times;
     for (size_t i = 0; i < FORECAST_SAMPLES; i++) {
         const struct chance *chance = &samples->items[i].chance;
+        struct overhead_draw shared = draw_shared(&unknowns, chance);
+        struct sampled_run run = run_with(&unknowns, chance, &shared);
+        struct overhead_times times;
+        overhead_run(&times, &input->overheads, &run.draw, run.train_seconds, run.tokens);
         rate[i] = tokens_per_s(input, chance);
-        wall[i] = wall_seconds(&times, &unknowns, chance) / 3600;
+        wall[i] = times.wall_seconds / 3600;
         cost[i] = wall[i] * gpus * usd_per_gpu_hour(input, chance);
         repeats[i] = times.seconds[OVERHEAD_RETRIES] / 3600 * gpus;
     }
@@ -419,10 +434,9 @@ void forecast_sweep(struct forecast_sweep *out, struct arena *arena,
         memset(places, 0, places_count * sizeof *places);
         hours[i] = wall[i] = 0;
         for (int64_t run = 0; run < runs; run++) {
-            struct overhead_times times;
             struct chance chance =
                 run ? reroll(samples->items[i].chance, &rng) : samples->items[i].chance;
-            double of_run = wall_seconds(&times, &unknowns, &chance) / 3600;
+            double of_run = wall_seconds(&unknowns, &chance) / 3600;
             hours[i] += of_run * input->overheads.gpus;
             take_place(places, places_count, of_run);
         }

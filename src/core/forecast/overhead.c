@@ -399,8 +399,16 @@ void overhead_run(struct overhead_times *out, const struct overheads *o,
     run(out, o, draw, train_seconds, tokens);
 }
 
-// run() is compiled into the loop, where most of its times stay in registers: a comparison of
-// places draws a million outcomes.
+// run() is compiled into these two, where most of its times stay in registers: a search draws
+// hundreds of thousands of outcomes, a comparison of places a million.
+double overhead_wall(const struct overheads *o, const struct overhead_draw *draw,
+                     double train_seconds, double tokens)
+{
+    struct overhead_times times;
+    run(&times, o, draw, train_seconds, tokens);
+    return times.wall_seconds;
+}
+
 void overhead_walls(double *wall_seconds, const struct overheads *o,
                     const struct overhead_columns *columns, size_t count)
 {

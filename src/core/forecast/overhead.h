@@ -121,6 +121,8 @@ void overhead_configure(struct overheads *out, const struct setup *setup, const 
 struct overhead_draw overhead_middle(const struct overheads *overheads);
 void overhead_run(struct overhead_times *out, const struct overheads *overheads,
                   const struct overhead_draw *draw, double train_seconds, double tokens);
+double overhead_wall(const struct overheads *overheads, const struct overhead_draw *draw,
+                     double train_seconds, double tokens); // wall_seconds alone, faster
 
 // Many outcomes, a column for each unknown; nothing was measured by a pilot.
 struct overhead_columns {

@@ -319,7 +319,7 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
     };
     overhead_first_sights(&input.overheads, request->stack, card->gpu, &request->batch,
                           step->layers, result.workload.alignments);
-    input.overheads.eval_cost = compute_evaluation_share(&timing, step, request, card->gpu);
+    input.overheads.eval_cost = timing.evaluation_share;
     struct overhead_times times;
     result.wall_hours = forecast_middle(&times, &input) / 3600;
     double working = working_seconds(&times);

@@ -62,6 +62,7 @@ struct search_result {
     double tokens_per_s;                    // with the stack's efficiency
     double wall_hours, gpu_hours, cost_usd; // cost NAN without offers
     bool sampled; // these are medians over samples (core/plan), not middle values
+    struct forecast_outcome of_few, of_all; // samples; tokens_per_s is 0 until core/plan asks
     double seconds_per_step;
     bool stable;
 };

@@ -37,7 +37,7 @@ static enum err time_group(struct hosting_group *group, struct hosting_job *job)
     struct estimate estimate;
     TRY(estimate_make(&estimate, job->arena, &setup));
     overhead_pace(&group->overheads, group->result.workload.epochs, group->result.workload.steps);
-    overhead_configure(&group->overheads, &setup, &estimate.step, estimate.evaluation_share);
+    overhead_configure(&group->overheads, &setup, &estimate.step, estimate.timing.evaluation_share);
     group->result_bytes = result_bytes(&setup, &estimate.step);
     const struct timing *t = &estimate.timing;
     double exposed = t->exposed_seconds * setup.accumulation + t->reduce_seconds;

@@ -96,10 +96,10 @@ static enum err leanest(struct search_result *out, bool *found, struct plan *pla
     TRY(plan_least(out, found, plan, arena, search, PLAN_FEWEST_GPU_HOURS));
     double least = out->gpu_hours;
     for (size_t i = 0; *found && i < search->count; i++) {
-        struct search_result fewer = search->best[i];
-        if (!fewer.stable || fewer.gpus >= out->gpus || fewer.gpu_hours > 1.1 * least)
+        struct search_result *r = &search->best[i], fewer;
+        if (!r->stable || r->gpus >= out->gpus || r->gpu_hours > 1.1 * least)
             continue;
-        TRY(plan_settle(plan, arena, &fewer));
+        TRY(plan_sample(&fewer, plan, arena, r));
         if (fewer.gpu_hours <= no_more * least)
             *out = fewer;
     }
@@ -212,7 +212,7 @@ struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
         .overheads = plan->overheads,
     };
     overhead_pace(&input.overheads, result->workload.epochs, result->workload.steps);
-    overhead_configure(&input.overheads, setup, &estimate->step, estimate->evaluation_share);
+    overhead_configure(&input.overheads, setup, &estimate->step, estimate->timing.evaluation_share);
     plan_take_measured(&input.overheads, plan, &to);
     return input;
 }

@@ -246,9 +246,7 @@ static enum err find_pareto(struct plan *plan, struct arena *arena)
     struct search found = { .best = rows };
     for (size_t i = 0; i < plan->search.count && found.count < PLAN_PARETO; i++)
         if (search_is_pareto(&plan->search, &plan->search.best[i]))
-            rows[found.count++] = plan->search.best[i];
-    for (size_t i = 0; i < found.count; i++)
-        TRY(plan_settle(plan, arena, &rows[i]));
+            TRY(plan_sample(&rows[found.count++], plan, arena, &plan->search.best[i]));
     bool kept[PLAN_PARETO];
     for (size_t i = 0; i < found.count; i++)
         kept[i] = search_is_pareto(&found, &rows[i]);

@@ -48,12 +48,13 @@ struct recipe plan_recipe(const struct plan_request *request, const struct gpu *
 
 // --- comparing configurations by what is shown (plan_rank.c) -----------------
 
-// Forecasts a result over the plan's first count samples.
-enum err plan_outcome(struct forecast_outcome *out, struct plan *plan, struct arena *arena,
-                      const struct search_result *result, size_t count);
-
 // Replaces the middle values that the search compares by medians over all samples.
 enum err plan_settle(struct plan *plan, struct arena *arena, struct search_result *result);
+
+// A copy of a search's result with its medians. The result keeps its middle values, and what the
+// samples gave, so that it is not forecast again.
+enum err plan_sample(struct search_result *out, struct plan *plan, struct arena *arena,
+                     struct search_result *result);
 
 enum plan_goal { PLAN_CHEAPEST, PLAN_FASTEST, PLAN_FEWEST_GPU_HOURS };
 

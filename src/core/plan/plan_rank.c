@@ -16,8 +16,9 @@
 enum { CANDIDATES = 24, FEW = FORECAST_SAMPLES / 10 };
 static const double CLOSE = 1.03; // the median of a tenth of the samples is surer than this
 
-enum err plan_outcome(struct forecast_outcome *out, struct plan *plan, struct arena *arena,
-                      const struct search_result *result, size_t count)
+// Forecasts a result over the plan's first count samples.
+static enum err forecast(struct forecast_outcome *out, struct plan *plan, struct arena *arena,
+                         const struct search_result *result, size_t count)
 {
     struct arena_mark mark = arena_mark(arena);
     struct setup setup = search_setup(result, plan->model, result->stack);
@@ -28,6 +29,20 @@ enum err plan_outcome(struct forecast_outcome *out, struct plan *plan, struct ar
     forecast_run(out, arena, &input, &plan->samples, count);
     arena_rewind(arena, mark);
     return OK;
+}
+
+// The same, once: cheapest, fastest and trade-offs are sought among the same results.
+static enum err ask_few(struct plan *plan, struct arena *arena, struct search_result *result)
+{
+    return result->of_few.tokens_per_s > 0 ? OK
+                                           : forecast(&result->of_few, plan, arena, result, FEW);
+}
+
+static enum err ask_all(struct plan *plan, struct arena *arena, struct search_result *result)
+{
+    return result->of_all.tokens_per_s > 0
+               ? OK
+               : forecast(&result->of_all, plan, arena, result, plan->samples.count);
 }
 
 static void set_medians(struct search_result *result, const struct forecast_outcome *outcome)
@@ -41,13 +56,20 @@ static void set_medians(struct search_result *result, const struct forecast_outc
 
 enum err plan_settle(struct plan *plan, struct arena *arena, struct search_result *result)
 {
-    struct forecast_outcome outcome;
     if (result->sampled)
         return OK;
-    TRY(plan_outcome(&outcome, plan, arena, result, plan->samples.count));
-    set_medians(result, &outcome);
+    TRY(ask_all(plan, arena, result));
+    set_medians(result, &result->of_all);
     result->sampled = true;
     return OK;
+}
+
+enum err plan_sample(struct search_result *out, struct plan *plan, struct arena *arena,
+                     struct search_result *result)
+{
+    TRY(ask_all(plan, arena, result));
+    *out = *result;
+    return plan_settle(plan, arena, out);
 }
 
 // --- the least of something --------------------------------------------------
@@ -80,20 +102,20 @@ const struct search_result *plan_lesser(const struct search_result *a,
 }
 
 // The stable results with the least middle values, ascending.
-static size_t pick_candidates(struct search_result *out, const struct search *search,
+static size_t pick_candidates(struct search_result **out, const struct search *search,
                               enum plan_goal goal)
 {
     size_t count = 0;
     for (size_t i = 0; i < search->count; i++) {
-        const struct search_result *r = &search->best[i];
+        struct search_result *r = &search->best[i];
         double value = value_of(r, goal);
         if (!r->stable || isnan(value) ||
-            (count == CANDIDATES && value >= value_of(&out[count - 1], goal)))
+            (count == CANDIDATES && value >= value_of(out[count - 1], goal)))
             continue;
         size_t at = count < CANDIDATES ? count++ : count - 1;
-        for (; at > 0 && value_of(&out[at - 1], goal) > value; at--)
+        for (; at > 0 && value_of(out[at - 1], goal) > value; at--)
             out[at] = out[at - 1];
-        out[at] = *r;
+        out[at] = r;
     }
     return count;
 }
@@ -101,28 +123,26 @@ static size_t pick_candidates(struct search_result *out, const struct search *se
 enum err plan_least(struct search_result *out, bool *found, struct plan *plan, struct arena *arena,
                     const struct search *search, enum plan_goal goal)
 {
-    struct arena_mark mark = arena_mark(arena);
-    struct search_result *candidates = ARENA_NEW(arena, struct search_result, CANDIDATES);
+    struct search_result *candidates[CANDIDATES], sampled;
     size_t count = pick_candidates(candidates, search, goal);
     double rough[CANDIDATES], least = INFINITY;
     for (size_t i = 0; i < count; i++) {
-        struct forecast_outcome outcome;
-        TRY(plan_outcome(&outcome, plan, arena, &candidates[i], FEW));
-        set_medians(&candidates[i], &outcome);
-        rough[i] = value_of(&candidates[i], goal);
+        TRY(ask_few(plan, arena, candidates[i]));
+        sampled = *candidates[i];
+        set_medians(&sampled, &sampled.of_few);
+        rough[i] = value_of(&sampled, goal);
         least = fmin(least, rough[i]);
     }
     *found = false;
     for (size_t i = 0; i < count; i++) {
         if (rough[i] > CLOSE * least)
             continue;
-        TRY(plan_settle(plan, arena, &candidates[i]));
-        if (!*found || is_less(&candidates[i], out, goal)) {
-            *out = candidates[i];
+        TRY(plan_sample(&sampled, plan, arena, candidates[i]));
+        if (!*found || is_less(&sampled, out, goal)) {
+            *out = sampled;
             *found = true;
         }
     }
-    arena_rewind(arena, mark);
     return OK;
 }
 
@@ -147,23 +167,22 @@ static enum err cheapest_of(struct search_result *out, bool *found, struct plan 
 {
     const double slack = 1.3; // of the middle value, where the median may be less
     for (size_t i = 0; i < search->count; i++) {
-        const struct search_result *r = &search->best[i];
-        struct forecast_outcome outcome;
+        struct search_result *r = &search->best[i];
         if (r->gpus != gpus || !r->stable || r->wall_hours > slack * limits->wall_hours ||
             r->cost_usd > slack * limits->cost_usd ||
             (*found && r->cost_usd > slack * out->cost_usd))
             continue;
-        TRY(plan_outcome(&outcome, plan, arena, r, FEW));
-        if (!keeps(&outcome, limits, CLOSE) ||
-            (*found && outcome.cost_usd.mid > CLOSE * out->cost_usd))
+        TRY(ask_few(plan, arena, r));
+        if (!keeps(&r->of_few, limits, CLOSE) ||
+            (*found && r->of_few.cost_usd.mid > CLOSE * out->cost_usd))
             continue;
-        TRY(plan_outcome(&outcome, plan, arena, r, plan->samples.count));
-        bool dearer = *found && !isnan(out->cost_usd) && !(outcome.cost_usd.mid < out->cost_usd);
-        if (!keeps(&outcome, limits, 1) || dearer)
+        struct search_result sampled;
+        TRY(plan_sample(&sampled, plan, arena, r));
+        bool dearer = *found && !isnan(out->cost_usd) && !(sampled.cost_usd < out->cost_usd);
+        if (!keeps(&sampled.of_all, limits, 1) || dearer)
             continue;
-        *out = *r;
-        set_medians(out, &outcome);
-        out->sampled = *found = true;
+        *out = sampled;
+        *found = true;
     }
     return OK;
 }

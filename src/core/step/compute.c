@@ -329,8 +329,7 @@ static void set_attention(struct machine *m, const struct step_request *r, const
         m->missed_bytes = missed_bytes(r, gpu, length_of(r));
 }
 
-static struct machine machine_of(const struct step *step, const struct step_request *r,
-                                 const struct gpu *gpu)
+static struct machine machine_of(const struct step_request *r, const struct gpu *gpu)
 {
     int precision = r->recipe->precision;
     int half = recipe_is_small(r->recipe) ? RECIPE_BF16 : precision;
@@ -348,25 +347,36 @@ static struct machine machine_of(const struct step *step, const struct step_requ
         .fp32_product = gpu->fp32_flops_per_s,
     };
     set_attention(&machine, r, gpu);
-    double length = length_of(r), products = 0, moving = 0, sustained = sustained_share(gpu);
-    for (size_t i = 0; i < step->count && sustained < 1; i++) {
-        const struct step_op *op = &step->ops[i];
-        double seconds = op_seconds(op, &machine, length) * op->repeats;
-        products += op->kind == STEP_MATMUL && !op->fp32 ? seconds : 0;
-        moving += op->kind == STEP_ELEMENTWISE || op->kind == STEP_DEQUANTIZE ? seconds : 0;
-    }
-    double faster = relief(products, moving, sustained);
-    machine.product *= faster;
-    machine.small_product *= faster;
     return machine;
 }
 
+static bool is_limited_by_power(const struct step_op *op)
+{
+    return op->kind == STEP_MATMUL && !op->fp32;
+}
+
+// All operations as if products ran alone; then products again, with the power that others leave.
 void compute_op_times(double seconds[], const struct step *step, const struct step_request *r,
                       const struct gpu *gpu)
 {
-    struct machine machine = machine_of(step, r, gpu);
+    struct machine machine = machine_of(r, gpu);
+    double length = length_of(r), products = 0, moving = 0, sustained = sustained_share(gpu);
+    for (size_t i = 0; i < step->count; i++) {
+        const struct step_op *op = &step->ops[i];
+        seconds[i] = op_seconds(op, &machine, length);
+        if (is_limited_by_power(op))
+            products += seconds[i] * op->repeats;
+        else if (op->kind == STEP_ELEMENTWISE || op->kind == STEP_DEQUANTIZE)
+            moving += seconds[i] * op->repeats;
+    }
+    if (sustained >= 1)
+        return;
+    double faster = relief(products, moving, sustained);
+    machine.product *= faster;
+    machine.small_product *= faster;
     for (size_t i = 0; i < step->count; i++)
-        seconds[i] = op_seconds(&step->ops[i], &machine, length_of(r));
+        if (is_limited_by_power(&step->ops[i]))
+            seconds[i] = op_seconds(&step->ops[i], &machine, length);
 }
 
 // Of the host, per operation. Backward is started from C++, without the interpreter; a recomputed
@@ -406,13 +416,13 @@ static double fetch_seconds(const struct step *step, const struct step_request *
 }
 
 static void add_ops(struct timing *t, const struct step *step, const struct step_request *r,
-                    const struct machine *m)
+                    const double once[])
 {
-    double length = length_of(r), rounds = step_rounds(r);
+    double rounds = step_rounds(r);
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
         double repeats = op->repeats * (step_trains(op->phase) ? rounds : 1);
-        double seconds = op_seconds(op, m, length) * repeats;
+        double seconds = once[i] * repeats;
         double host = op->launches * repeats * launch_seconds(op->phase, r->stack);
         if (op->phase == STEP_UPDATE) {
             t->update_seconds += seconds + host;
@@ -470,16 +480,15 @@ static double mean_waiting(double device, double host, double varies)
     return sum;
 }
 
-double compute_evaluation_share(const struct timing *timing, const struct step *step,
-                                const struct step_request *r, const struct gpu *gpu)
+static double evaluation_share(const struct timing *timing, const struct step *step,
+                               const struct step_request *r, const double once[])
 {
-    struct machine machine = machine_of(step, r, gpu);
-    double length = length_of(r), device = 0, host = 0;
+    double device = 0, host = 0;
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
         if (op->phase != STEP_FORWARD && op->phase != STEP_WITHOUT_GRADIENTS)
             continue;
-        device += op_seconds(op, &machine, length) * op->repeats;
+        device += once[i] * op->repeats;
         host += op->repeats * (op->launches * launch_seconds(STEP_WITHOUT_GRADIENTS, r->stack) +
                                (r->layout->zero == 3 ? op->weighs * r->stack->fetch_seconds : 0));
     }
@@ -571,12 +580,13 @@ static double overlap_of(const struct step *step, const struct step_request *r)
 void compute_time(struct timing *out, const struct step *step, const struct step_request *r,
                   const struct gpu *gpu, const struct links *links)
 {
+    double once[STEP_OPS];
     *out = (struct timing){ 0 };
-    struct machine machine = machine_of(step, r, gpu);
-    add_ops(out, step, r, &machine);
+    compute_op_times(once, step, r, gpu);
+    add_ops(out, step, r, once);
     struct network_seconds network = network_time(step, r, links);
     out->elementwise_seconds +=
-        step_rounds(r) * buffer_bytes(step, r, network.gathers) / machine.memory;
+        step_rounds(r) * buffer_bytes(step, r, network.gathers) / compute_memory_bytes_per_s(gpu);
     double device = out->matmul_seconds + out->attention_seconds + out->elementwise_seconds +
                     out->dequantize_seconds;
     out->host_seconds += step_rounds(r) * fetch_seconds(step, r);
@@ -619,6 +629,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     out->step_seconds += out->sampling_seconds;
     out->peak_share =
         out->flops / out->step_seconds / compute_peak_flops_per_s(gpu, r->recipe->precision);
+    out->evaluation_share = evaluation_share(out, step, r, once);
 }
 
 static double device_seconds(const struct timing *timing)

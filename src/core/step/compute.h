@@ -31,6 +31,9 @@ struct timing {
     double step_seconds;     // all of it, with the stack's own time between steps
     double flops;            // executed per step on one GPU
     double peak_share;       // of the datasheet's rate, executed
+    // Seconds of an evaluated token over those of a trained one: the forward pass alone, which
+    // builds no graph, of the same micro-batches.
+    double evaluation_share;
 };
 
 // Dense peak of the datasheet at a precision.
@@ -46,11 +49,6 @@ void compute_op_times(double seconds[], const struct step *step, const struct st
 
 void compute_time(struct timing *out, const struct step *step, const struct step_request *request,
                   const struct gpu *gpu, const struct links *links);
-
-// Seconds of an evaluated token over those of a trained one: the forward pass alone, which builds
-// no graph, of the same micro-batches.
-double compute_evaluation_share(const struct timing *timing, const struct step *step,
-                                const struct step_request *request, const struct gpu *gpu);
 
 // By how many percent a step gets slower if the host does by one.
 double compute_host_share(const struct timing *timing);

@@ -106,14 +106,12 @@ enum err estimate_make(struct estimate *out, struct arena *arena, const struct s
     if (!setup->gpu && setup->worst.tokens > 0)
         request.batch = setup->worst;
     TRY(step_list(&out->step, arena, &request));
-    out->timing = (struct timing){ 0 };
-    out->tokens_per_s = out->evaluation_share = NAN;
+    out->timing = (struct timing){ .evaluation_share = NAN };
+    out->tokens_per_s = NAN;
     if (!setup->gpu)
         return OK;
     struct links links = network_links(setup->gpu, setup->node);
     compute_time(&out->timing, &out->step, &request, setup->gpu, &links);
     out->tokens_per_s = compute_tokens_per_s(&out->timing, &request);
-    out->evaluation_share =
-        compute_evaluation_share(&out->timing, &out->step, &request, setup->gpu);
     return OK;
 }

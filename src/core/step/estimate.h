@@ -33,9 +33,8 @@ struct setup {
 struct estimate {
     struct step step;
     struct memory memory;
-    struct timing timing;
-    double tokens_per_s;     // by the roofline, before the stack's efficiency; NAN without a GPU
-    double evaluation_share; // seconds of an evaluated token over those of a trained one; also NAN
+    struct timing timing; // zero without a GPU, but evaluation_share NAN
+    double tokens_per_s;  // by the roofline, before the stack's efficiency; NAN without a GPU
 };
 
 enum err estimate_make(struct estimate *out, struct arena *arena, const struct setup *setup);

@@ -14,6 +14,8 @@
 // The list in the making. Tokens and shapes are those of one GPU.
 struct build {
     struct step *step;
+    struct arena *arena; // nothing else is taken from it meanwhile, so that the list grows in place
+    size_t room;         // operations that step->ops can hold
     const struct step_request *request;
     double tokens; // after context parallelism has split the sequence
     double
@@ -81,24 +83,44 @@ static double stream_bytes(const struct build *b)
     return step_autocasts(b->request) ? 4 : element_bytes(b);
 }
 
-// Appends an operation; a forward one a second time where it is recomputed.
-static void add(struct build *b, struct step_op op)
+// Most lists have a fifth of STEP_OPS, and clearing the memory of all would take as long as them.
+static void make_room(struct build *b, size_t count)
 {
-    struct step *step = b->step;
-    assert(step->count + 2 <= STEP_OPS);
-    op.repeats = b->repeats;
-    step->ops[step->count++] = op;
-    if (op.phase != STEP_FORWARD || !b->in_layer)
+    enum { BLOCK = 128 };
+    size_t room = (b->step->count + count + BLOCK - 1) / BLOCK * BLOCK;
+    assert(room <= STEP_OPS);
+    if (room <= b->room)
         return;
-    b->kept += op.kept_bytes;
+    b->step->ops = arena_grow(b->arena, b->step->ops, b->room * sizeof *b->step->ops,
+                              room * sizeof *b->step->ops);
+    b->room = room;
+}
+
+static struct step_op *append(struct build *b, const struct step_op *op)
+{
+    make_room(b, 1);
+    struct step_op *added = &b->step->ops[b->step->count++];
+    *added = *op;
+    return added;
+}
+
+// Appends an operation; a forward one a second time where it is recomputed.
+static void add(struct build *b, const struct step_op *given)
+{
+    struct step_op *op = append(b, given);
+    op->repeats = b->repeats;
+    if (op->phase != STEP_FORWARD || !b->in_layer)
+        return;
+    b->kept += op->kept_bytes;
     bool of_experts = b->linear && b->linear->role == MODEL_EXPERT;
-    bool again = recompute_again(b->request, &op, of_experts, b->products);
-    b->lean += recompute_kept(b->request, &op, again, b->is_last);
-    int checkpointing = b->request->recipe->checkpointing, from = recomputed_from(b, &op);
+    bool again = recompute_again(b->request, op, of_experts, b->products);
+    b->lean += recompute_kept(b->request, op, again, b->is_last);
+    int checkpointing = b->request->recipe->checkpointing, from = recomputed_from(b, op);
     if (checkpointing < RECIPE_AUTO && checkpointing >= from) {
-        op.phase = STEP_RECOMPUTE;
-        op.repeats *= checkpointing == from ? 1 - b->request->lighter_share : 1;
-        step->ops[step->count++] = op;
+        struct step_op *recomputed = append(b, given); // op may have moved
+        recomputed->phase = STEP_RECOMPUTE;
+        recomputed->repeats =
+            b->repeats * (checkpointing == from ? 1 - b->request->lighter_share : 1);
     }
 }
 
@@ -106,20 +128,20 @@ static void add_elementwise(struct build *b, const char *name, struct traffic tr
                             double elements, double kept_bytes)
 {
     double scale = element_bytes(b) / 2;
-    add(b, (struct step_op){ .name = name,
-                             .phase = STEP_FORWARD,
-                             .kind = STEP_ELEMENTWISE,
-                             .bytes = traffic.forward_bytes * elements * scale,
-                             .launches = traffic.forward_launches,
-                             .share = traffic.share,
-                             .kept_bytes = kept_bytes,
-                             .cheap = true });
-    add(b, (struct step_op){ .name = name,
-                             .phase = STEP_BACKWARD,
-                             .kind = STEP_ELEMENTWISE,
-                             .bytes = traffic.backward_bytes * elements * scale,
-                             .launches = traffic.backward_launches,
-                             .share = traffic.share });
+    add(b, &(struct step_op){ .name = name,
+                              .phase = STEP_FORWARD,
+                              .kind = STEP_ELEMENTWISE,
+                              .bytes = traffic.forward_bytes * elements * scale,
+                              .launches = traffic.forward_launches,
+                              .share = traffic.share,
+                              .kept_bytes = kept_bytes,
+                              .cheap = true });
+    add(b, &(struct step_op){ .name = name,
+                              .phase = STEP_BACKWARD,
+                              .kind = STEP_ELEMENTWISE,
+                              .bytes = traffic.backward_bytes * elements * scale,
+                              .launches = traffic.backward_launches,
+                              .share = traffic.share });
 }
 
 static struct step_op product(const struct build *b, const char *name, enum step_phase phase,
@@ -191,7 +213,7 @@ static void add_adapter(struct build *b, double rows, double in, double out, dou
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         ops[i].bytes *= cost->fp32 ? 2 : 1;
         ops[i].fp32 = cost->fp32;
-        add(b, ops[i]);
+        add(b, &ops[i]);
     }
     struct traffic on_input = cost->on_input;
     double copy = cost->copy_bytes;
@@ -227,11 +249,11 @@ static void add_dequantize(struct build *b, const char *name, double weights)
 {
     int quantization = b->request->recipe->quantization;
     for (int phase = STEP_FORWARD; phase <= STEP_BACKWARD; phase += STEP_BACKWARD - STEP_FORWARD)
-        add(b, (struct step_op){ .name = name,
-                                 .phase = (enum step_phase)phase,
-                                 .kind = STEP_DEQUANTIZE,
-                                 .bytes = dequantizers[quantization].bytes * weights,
-                                 .launches = dequantizers[quantization].launches });
+        add(b, &(struct step_op){ .name = name,
+                                  .phase = (enum step_phase)phase,
+                                  .kind = STEP_DEQUANTIZE,
+                                  .bytes = dequantizers[quantization].bytes * weights,
+                                  .launches = dequantizers[quantization].launches });
 }
 
 // 8- and 4-bit products need their operands cast: activations each time, trained weights each time.
@@ -268,10 +290,12 @@ static void add_magnitudes(struct build *b, double rows, double in, double out)
 {
     size_t first = b->step->count;
     double rank = (double)b->request->recipe->rank;
-    add(b, product(b, "magnitudes", STEP_FORWARD, out, in, rank));
-    add(b, product(b, "magnitudes", STEP_BACKWARD, out, in, rank));
-    add(b, product(b, "magnitudes", STEP_BACKWARD, rows, out, in));
-    add(b, product(b, "magnitudes", STEP_BACKWARD, rows, out, rank));
+    const struct step_op ops[] = { product(b, "magnitudes", STEP_FORWARD, out, in, rank),
+                                   product(b, "magnitudes", STEP_BACKWARD, out, in, rank),
+                                   product(b, "magnitudes", STEP_BACKWARD, rows, out, in),
+                                   product(b, "magnitudes", STEP_BACKWARD, rows, out, rank) };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        add(b, &ops[i]);
     add_elementwise(b, "magnitudes", (struct traffic){ 4, 6, 1, 1, 0 }, rows * out, 0);
     for (size_t i = first; i < b->step->count; i++)
         b->step->ops[i].adapter = true; // a reference skips them
@@ -322,10 +346,10 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
         forward.kept_bytes += 2 * rows * copies * out;
     if (quantized)
         add_dequantize(b, "dequantize", copies * in * out);
-    add(b, forward);
-    add(b, to_input);
+    add(b, &forward);
+    add(b, &to_input);
     if (trained)
-        add(b, to_weight);
+        add(b, &to_weight);
     if (small)
         add_casts(b, rows * copies, in, out, trained);
     if (adapted)
@@ -421,23 +445,23 @@ static void add_kernel(struct build *b, double share, bool masked, double square
         kept += size * squares; // the mask as numbers, one for all heads
         add_mask(b, tokens * (key + value), heads_each, squares);
     }
-    add(b, (struct step_op){ .name = "attention",
-                             .phase = STEP_FORWARD,
-                             .kind = STEP_ATTENTION,
-                             .flops = flops,
-                             .bytes = moved,
-                             .launches = share * (eager ? 2 : 3),
-                             .kept_bytes = kept,
-                             .output_bytes = tokens * (size * out + 4 * heads),
-                             .score_bytes = scores,
-                             .masked = masked });
-    add(b, (struct step_op){ .name = "attention",
-                             .phase = STEP_BACKWARD,
-                             .kind = STEP_ATTENTION,
-                             .flops = 2.5 * flops,
-                             .bytes = 2 * moved,
-                             .launches = share * 4,
-                             .masked = masked });
+    add(b, &(struct step_op){ .name = "attention",
+                              .phase = STEP_FORWARD,
+                              .kind = STEP_ATTENTION,
+                              .flops = flops,
+                              .bytes = moved,
+                              .launches = share * (eager ? 2 : 3),
+                              .kept_bytes = kept,
+                              .output_bytes = tokens * (size * out + 4 * heads),
+                              .score_bytes = scores,
+                              .masked = masked });
+    add(b, &(struct step_op){ .name = "attention",
+                              .phase = STEP_BACKWARD,
+                              .kind = STEP_ATTENTION,
+                              .flops = 2.5 * flops,
+                              .bytes = 2 * moved,
+                              .launches = share * 4,
+                              .masked = masked });
 }
 
 // The attention core of one layer. A mask hides what lies before a window, but its scores are
@@ -471,7 +495,7 @@ static void add_experts(struct build *b, struct traffic gate, double values)
     add_elementwise(b, "expert activation", gate, values,
                     moe_kept_widths(&b->moe, b->request->model) * element_bytes(b) * values);
     for (size_t i = 0; i < count; i++)
-        add(b, ops[i]);
+        add(b, &ops[i]);
 }
 
 static void add_feed_forward(struct build *b, enum model_layer kind,
@@ -649,7 +673,7 @@ static void add_encoder(struct build *b)
 {
     const struct layout *layout = b->request->layout;
     double stages = layout->split ? 1 : (double)layout->pipeline;
-    assert(b->step->count + ENCODER_OPS <= STEP_OPS);
+    make_room(b, ENCODER_OPS);
     struct encoder encoder = { .ops = b->step->ops + b->step->count };
     encoder_list(&encoder, b->request);
     for (size_t i = 0; i < encoder.count; i++)
@@ -674,16 +698,16 @@ static void add_update(struct build *b)
     double states = recipe_state_bytes(recipe, recipe->states);
     double weight = recipe_dtype_bytes(recipe->weights);
     b->repeats = 1;
-    add(b, (struct step_op){ .name = "optimizer",
-                             .phase = STEP_UPDATE,
-                             .kind = STEP_OPTIMIZER,
-                             .bytes = weights * (gradient + 2 * states + 2 * weight),
-                             .launches = 64 });
-    add(b, (struct step_op){ .name = "clip",
-                             .phase = STEP_UPDATE,
-                             .kind = STEP_OPTIMIZER,
-                             .bytes = weights * gradient * 3,
-                             .launches = 16 });
+    add(b, &(struct step_op){ .name = "optimizer",
+                              .phase = STEP_UPDATE,
+                              .kind = STEP_OPTIMIZER,
+                              .bytes = weights * (gradient + 2 * states + 2 * weight),
+                              .launches = 64 });
+    add(b, &(struct step_op){ .name = "clip",
+                              .phase = STEP_UPDATE,
+                              .kind = STEP_OPTIMIZER,
+                              .bytes = weights * gradient * 3,
+                              .launches = 16 });
 }
 
 // Lists the forward operations once more for the passes without gradients. Without adapters, the
@@ -698,19 +722,18 @@ static void add_passes(struct build *b)
         double times = passes->policy + (op.adapter ? 0 : passes->reference + passes->reward);
         if (op.phase != STEP_FORWARD)
             continue;
-        assert(step->count + 2 <= STEP_OPS);
         op.phase = STEP_WITHOUT_GRADIENTS;
         if (op.adapter && op.kind == STEP_MATMUL && passes->switch_launches > 0)
-            step->ops[step->count++] = (struct step_op){ .name = "adapter switch",
-                                                         .phase = STEP_WITHOUT_GRADIENTS,
-                                                         .kind = STEP_ELEMENTWISE,
-                                                         .repeats = op.repeats * passes->reference,
-                                                         .launches = passes->switch_launches };
+            append(b, &(struct step_op){ .name = "adapter switch",
+                                         .phase = STEP_WITHOUT_GRADIENTS,
+                                         .kind = STEP_ELEMENTWISE,
+                                         .repeats = op.repeats * passes->reference,
+                                         .launches = passes->switch_launches });
         if (!(times > 0))
             continue;
         op.repeats *= times;
         op.kept_bytes = 0;
-        step->ops[step->count++] = op;
+        append(b, &op);
     }
 }
 
@@ -723,14 +746,13 @@ static void add_critic(struct build *b, size_t layer_ops)
     struct step *step = b->step;
     for (size_t i = 0; critics > 0 && i < layer_ops; i++) {
         struct step_op op = step->ops[i];
-        assert(step->count + 2 <= STEP_OPS);
         op.repeats *= critics;
         op.kept_bytes = 0; // it is trained when the policy's activations are gone
-        step->ops[step->count++] = op;
+        append(b, &op);
         if (op.phase != STEP_FORWARD)
             continue;
         op.phase = STEP_WITHOUT_GRADIENTS;
-        step->ops[step->count++] = op;
+        append(b, &op);
     }
     double *const weights[] = { &step->trained_weights,       &step->frozen_weights,
                                 &step->quantized_weights,     &step->expert_trained_weights,
@@ -742,9 +764,10 @@ static void add_critic(struct build *b, size_t layer_ops)
 enum err step_list(struct step *out, struct arena *arena, const struct step_request *request)
 {
     const struct layout *layout = request->layout;
-    *out = (struct step){ .ops = ARENA_NEW(arena, struct step_op, STEP_OPS) };
+    *out = (struct step){ 0 };
     struct build b = {
         .step = out,
+        .arena = arena,
         .request = request,
         .tensor = (double)layout->tensor,
         .tokens = request->batch.tokens / (double)layout->context,

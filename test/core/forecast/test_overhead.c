@@ -12,7 +12,7 @@ static struct overheads assumed(const struct knowledge *k)
 static void configure(struct overheads *overheads, const struct setup *setup,
                       const struct estimate *estimate)
 {
-    overhead_configure(overheads, setup, &estimate->step, estimate->evaluation_share);
+    overhead_configure(overheads, setup, &estimate->step, estimate->timing.evaluation_share);
 }
 
 static double drawn(const struct assumption *assumption, double z)
@@ -76,7 +76,7 @@ TEST(overhead_of_evaluation_is_the_forward_share_of_a_step)
         setup.recipe.method = cases[i].method;
         setup.recipe.checkpointing = cases[i].checkpointing;
         struct estimate estimate = knowledge_estimate(&setup);
-        CHECK_NEAR(estimate.evaluation_share, cases[i].share, 0.12);
+        CHECK_NEAR(estimate.timing.evaluation_share, cases[i].share, 0.12);
     }
 }
 
@@ -92,7 +92,7 @@ TEST(overhead_of_evaluation_waits_for_the_network_in_its_own_passes_alone)
     for (int level = RECIPE_KEEP_ALL; level <= RECIPE_RECOMPUTE; level++) {
         setup.recipe.checkpointing = level;
         struct estimate estimate = knowledge_estimate(&setup);
-        double seconds = estimate.evaluation_share * estimate.timing.step_seconds;
+        double seconds = estimate.timing.evaluation_share * estimate.timing.step_seconds;
         kept = level == RECIPE_KEEP_ALL ? seconds : kept;
         CHECK(estimate.timing.exposed_seconds > 0.8 * estimate.timing.step_seconds);
         CHECK_NEAR(seconds, kept, 0.03);
