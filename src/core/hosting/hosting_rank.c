@@ -112,7 +112,12 @@ static const char *reason(const struct hosting *h, struct arena *arena)
                 row->chance_in_time >= 0.9 ? "with at least 90 % probability"
                                            : "more likely than not");
     if (!isnan(r->budget))
-        out_put(&out, "%s within the budget of $%.0f", isnan(r->deadline) ? "" : " and", r->budget);
+        out_put(&out, "%s within the budget of %s%s", isnan(r->deadline) ? "" : " and",
+                text_usd(arena, r->budget),
+                row->cost_usd.high > r->budget
+                    ? text_format(arena, " at the median, but not at P90 (%s)",
+                                  text_usd(arena, row->cost_usd.high))
+                    : "");
     if (h->cheapest_in_time && h->cheapest_in_time != row &&
         h->cheapest_in_time->cost_usd.mid < 0.98 * row->cost_usd.mid) {
         const struct hosting_row *c = h->cheapest_in_time;

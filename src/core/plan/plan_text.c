@@ -50,21 +50,35 @@ static const char *price_source(const struct plan *plan, struct arena *arena)
                        same ? "" : price->newest);
 }
 
-// The deadline is kept at the median, and surely kept at P90: the line says which.
-static const char *deadline_words(const struct plan *plan, struct arena *arena)
+// A limit is kept at the median, and surely kept at P90: the line says which.
+static const char *limit_words(struct out *out, bool meets, bool surely, const char *missed,
+                               const char *limit)
+{
+    return !meets ? text_format(out->arena, "; the median %s %s", out_styled(out, OUT_BAD, missed),
+                                limit)
+                  : text_format(out->arena,
+                                surely ? "; within the %s, at P90 too"
+                                       : "; the median is within the %s, P90 is not",
+                                limit);
+}
+
+static const char *deadline_words(const struct plan *plan, struct out *out)
 {
     double deadline = plan->request->deadline;
     if (isnan(deadline))
         return "";
-    const struct range *wall = plan_wall_hours(plan);
-    const char *allowed = text_seconds(arena, deadline);
-    if (!plan->meets_deadline)
-        return text_format(arena, "; the median misses the deadline of %s", allowed);
-    return text_format(arena,
-                       wall->high * 3600 <= deadline
-                           ? "; within the deadline of %s, at P90 too"
-                           : "; the median is within the deadline of %s, P90 is not",
-                       allowed);
+    return limit_words(
+        out, plan->meets_deadline, plan_wall_hours(plan)->high * 3600 <= deadline, "misses the",
+        text_format(out->arena, "deadline of %s", text_seconds(out->arena, deadline)));
+}
+
+static const char *budget_words(const struct plan *plan, struct out *out)
+{
+    double budget = plan->request->budget;
+    if (isnan(budget))
+        return "";
+    return limit_words(out, plan->meets_budget, plan_cost_usd(plan)->high <= budget, "is above the",
+                       text_format(out->arena, "budget of %s", text_usd(out->arena, budget)));
 }
 
 const char *plan_repeats_words(const struct plan *plan, struct arena *arena)
@@ -96,11 +110,6 @@ const char *plan_repeats_words(const struct plan *plan, struct arena *arena)
                                  : "; --failed-runs 0 leaves them out");
 }
 
-static const char *budget_words(const struct plan *plan, struct out *out)
-{
-    return plan->meets_budget ? "" : out_styled(out, OUT_BAD, "; the median is above the budget");
-}
-
 // All runs of a sweep together: "20 runs, 4 at a time on 32 GPUs: …".
 static void put_sweep(const struct plan *plan, struct arena *arena, struct out *out)
 {
@@ -124,7 +133,7 @@ static void put_sweep(const struct plan *plan, struct arena *arena, struct out *
                     text_seconds(arena, s->wall_hours.mid * 3600),
                     text_seconds(arena, s->wall_hours.low * 3600),
                     text_seconds(arena, s->wall_hours.high * 3600), cost, budget_words(plan, out),
-                    deadline_words(plan, arena)));
+                    deadline_words(plan, out)));
 }
 
 static void put_hours(const struct plan *plan, struct arena *arena, struct out *out)
@@ -139,7 +148,7 @@ static void put_hours(const struct plan *plan, struct arena *arena, struct out *
              text_format(arena, "%s  (%s – %s)%s", text_seconds(arena, f->wall_hours.mid * 3600),
                          text_seconds(arena, f->wall_hours.low * 3600),
                          text_seconds(arena, f->wall_hours.high * 3600),
-                         plan->sweep.runs ? "" : deadline_words(plan, arena)));
+                         plan->sweep.runs ? "" : deadline_words(plan, out)));
     const struct price *price = &plan->price;
     const char *from = price_source(plan, arena);
     put_line(out, "cost",
