@@ -34,6 +34,7 @@ const struct reference_item reference_variables[] = {
     { "AWS_MAX_ATTEMPTS", "attempts at a request without progress (default: 8)" },
     { "STORAGE_EMULATOR_HOST", "URL in place of https://storage.googleapis.com for gs://" },
     { "GPUHOURS_NVML", "file of NVIDIA's management library (default: libnvidia-ml.so.1)" },
+    { "CUDA_VISIBLE_DEVICES", "GPUs of this run, as CUDA reads it: only these are watched" },
     { "GPUHOURS_TUNED", "file of tuned products (default: tuned beside the ledger; empty: none)" },
     { "OPENBLAS_CORETYPE", "OpenBLAS kernels to use (default: the best for this processor)" },
     { "RANK", "this process's rank, set by torchrun with WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "

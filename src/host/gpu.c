@@ -3,6 +3,7 @@
 
 #include "host/gpu.h"
 
+#include "base/text.h"
 #include "host/clock.h"
 
 #include <dlfcn.h>
@@ -278,22 +279,58 @@ static void describe(struct watched *w, unsigned index)
         w->about.clock_limit_hertz = 1e6 * value;
 }
 
+// Whether a word of CUDA_VISIBLE_DEVICES is this GPU: its index, or the beginning of its UUID.
+static bool is_named(struct text word, unsigned index)
+{
+    char uuid[96], *end;
+    nvml_device device;
+    if (!word.size)
+        return false;
+    if (strtoul(word.at, &end, 10) == index && end == word.at + word.size)
+        return true;
+    return nvml.uuid && !nvml.handle(index, &device) && !nvml.uuid(device, uuid, sizeof uuid) &&
+           !strncmp(uuid, word.at, word.size);
+}
+
+// The GPUs as CUDA numbers them for this process and for those that it starts, up to the first that
+// is not there; all where nothing is said, or parts of GPUs are named.
+static unsigned find_visible(unsigned *out, unsigned count)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    bool all = !list || strstr(list, "MIG");
+    struct text rest = text_of(list ? list : ""), word;
+    unsigned found = 0;
+    for (unsigned i = 0; i < count && all; i++)
+        out[found++] = i;
+    while (!all && found < count && text_next(&rest, ',', &word)) {
+        unsigned i = 0;
+        while (i < count && !is_named(text_trim(word), i))
+            i++;
+        if (i == count)
+            break;
+        out[found++] = i;
+    }
+    return found;
+}
+
 static enum err find_devices(struct gpu_monitor *monitor)
 {
-    unsigned count = 0;
+    unsigned count = 0, order[GPU_MOST];
     int code = nvml.count(&count);
     if (code)
         return fail(ERR_UNAVAILABLE, "no GPU statistics: NVML reports: %s", nvml.error(code));
+    count = find_visible(order, count < GPU_MOST ? count : GPU_MOST);
     monitor->watched = calloc(count ? count : 1, sizeof *monitor->watched);
-    for (unsigned i = 0; i < count && i < GPU_MOST && monitor->watched; i++) {
+    for (unsigned i = 0; i < count && monitor->watched; i++) {
         struct watched *w = &monitor->watched[monitor->count];
-        if (nvml.handle(i, &w->device))
+        if (nvml.handle(order[i], &w->device))
             continue; // one that fell off the bus
-        describe(w, i);
+        describe(w, order[i]);
         monitor->count++;
     }
     if (!monitor->count)
-        return fail(ERR_UNAVAILABLE, "no GPU statistics: NVML finds no GPU");
+        return fail(ERR_UNAVAILABLE, "no GPU statistics: NVML finds no GPU%s",
+                    getenv("CUDA_VISIBLE_DEVICES") ? " that CUDA_VISIBLE_DEVICES names" : "");
     if (!nvml.driver || nvml.driver(monitor->driver, sizeof monitor->driver))
         monitor->driver[0] = 0;
     return OK;

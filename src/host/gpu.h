@@ -15,6 +15,8 @@
 // that the ring always spans the whole run. Times are of the monotonic clock. What a driver or card
 // does not report is NAN.
 //
+// Where CUDA_VISIBLE_DEVICES is set, only the GPUs that it names are sampled, in its order.
+//
 // GPUHOURS_NVML names another library file, for tests.
 
 #pragma once

@@ -67,6 +67,26 @@ TEST(gpu_monitor_sees_peaks_means_and_throttling)
     gpu_monitor_end(monitor);
 }
 
+TEST(gpu_monitor_watches_the_gpus_that_cuda_shows_and_no_others)
+{
+    static const struct {
+        const char *visible, *first;
+        int count;
+    } cases[] = { { "1", "Test GPU 1", 1 },
+                  { "1,0", "Test GPU 1", 2 },
+                  { " 0 ", "Test GPU 0", 1 },
+                  { "1,7,0", "Test GPU 1", 1 }, // as CUDA reads it
+                  { "MIG-1", "Test GPU 0", 2 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("CUDA_VISIBLE_DEVICES", cases[i].visible, 1);
+        struct gpu_monitor *monitor = start();
+        CHECK(gpu_monitor_count(monitor) == cases[i].count);
+        CHECK(monitor && !strcmp(gpu_monitor_about(monitor, 0)->name, cases[i].first));
+        gpu_monitor_end(monitor);
+    }
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 TEST(gpu_summary_covers_the_time_asked_for)
 {
     struct gpu_monitor *monitor = start();
