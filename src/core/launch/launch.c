@@ -284,6 +284,11 @@ static enum err check(const struct launch *job)
                     "the machine is lost with it");
     if (p->provider && !launch_cloud((enum launch_to)r->to, p->provider))
         return fail(ERR_USAGE, "%s does not rent from %s", launch_targets[r->to], p->provider);
+    if (p->nodes > 1 && !p->gpus_per_node)
+        return fail(ERR_USAGE,
+                    "the GPUs of this place do not divide evenly among its %lld nodes, and one "
+                    "process is started on each GPU; plan a multiple of %lld GPUs (--gpus)",
+                    (long long)p->nodes, (long long)p->nodes);
     if (!(p->hours_p95 > 0 && p->hours_p95 < 1e6) || p->nodes < 1 || p->gpus_per_node < 1)
         return fail(ERR_INPUT, "the forecast has no 95th percentile, which the time limit needs");
     return OK;

@@ -60,7 +60,7 @@ enum err launch_plan_read(struct launch_plan *out, struct arena *arena, struct t
 struct launch_place {
     const char *provider, *instance, *region, *kind; // provider NULL: the plan's own GPUs
     const char *gpu, *vendor;                        // vendor NULL: nvidia
-    int64_t nodes, gpus_per_node;
+    int64_t nodes, gpus_per_node;                    // gpus_per_node 0: not as many on every node
     bool spot;
     double usd_per_hour, cap_usd_per_hour; // of one instance; NAN: no price
     double hours, hours_p95;               // from the first step of the job file to the last

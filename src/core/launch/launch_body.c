@@ -87,6 +87,24 @@ static void put_words(const struct launch *job, struct out *out)
     out_char(out, '\n');
 }
 
+// A machine may have more GPUs than the plan, which a trainer would take, too; or fewer.
+static void put_gpus(const struct launch_place *p, struct out *out)
+{
+    long long count = (long long)p->gpus_per_node;
+    out_put(out, "export CUDA_VISIBLE_DEVICES=\"$(cut -d, -f-%lld <<<\"${CUDA_VISIBLE_DEVICES:-",
+            count);
+    for (long long i = 0; i < count; i++)
+        out_put(out, "%s%lld", i ? "," : "", i);
+    out_put(out,
+            "}\")\"\n"
+            "if [ \"$(tr , '\\n' <<<\"$CUDA_VISIBLE_DEVICES\" | wc -l)\" -lt %lld ] ||\n"
+            "    { command -v nvidia-smi >/dev/null && "
+            "[ \"$(nvidia-smi -L | grep -c '^GPU ')\" -lt %lld ]; }; then\n"
+            "    echo 'fewer GPUs here than the %lld of this job' >&2\n"
+            "    exit 1\nfi\n",
+            count, count, count);
+}
+
 static void put_environment(const struct launch *job, const struct launch_node *node,
                             struct out *out)
 {
@@ -126,6 +144,7 @@ void launch_setup(const struct launch *job, struct out *out)
 
 void launch_body(const struct launch *job, const struct launch_node *node, struct out *out)
 {
+    put_gpus(job->place, out);
     put_environment(job, node, out);
     out_put(out, "mkdir -p -- ");
     launch_shell_word(out, job->output_at);

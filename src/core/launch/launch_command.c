@@ -6,6 +6,7 @@
 #include "base/secret.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add(struct launch *job, const char *text, bool is_shell)
@@ -267,10 +268,46 @@ static void add_launcher(struct launch *job, const struct launcher *l, char *con
     }
 }
 
+// Options by which a command itself says how many processes it starts.
+static const struct {
+    const char *program; // NULL: torchrun, tune, python -m torch.distributed.run …
+    const char *option;
+    bool total; // over all nodes
+} counts[] = {
+    { NULL, "--nproc-per-node", false },
+    { "deepspeed", "--num-gpus", false },
+    { "accelerate", "--num-processes", true },
+};
+
+// No more processes than GPUs.
+static enum err check_processes(const struct launch *job, char *const *words)
+{
+    const struct launch_place *p = job->place;
+    const char *program = launch_base(words[0]);
+    for (size_t i = 0; words[i]; i++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            if (!is_option(words[i], counts[c].option) ||
+                (counts[c].program && strcmp(counts[c].program, program)))
+                continue;
+            const char *equals = strchr(words[i], '=');
+            const char *value = equals ? equals + 1 : words[i + 1];
+            int64_t gpus = p->gpus_per_node * (counts[c].total ? p->nodes : 1);
+            if (value && strtod(value, NULL) > (double)gpus)
+                return fail(ERR_USAGE,
+                            "%s asks for %.20s processes, and there %s %lld GPU%s%s; leave the "
+                            "option out, or plan for more (--gpus)",
+                            counts[c].option, value, gpus == 1 ? "is" : "are", (long long)gpus,
+                            gpus == 1 ? "" : "s",
+                            p->nodes > 1 && !counts[c].total ? " on each node" : "");
+        }
+    return OK;
+}
+
 static enum err add_command(struct launch *job, char *const *words)
 {
     size_t taken = 0;
     const struct launcher *l = launcher_of(words, &taken);
+    TRY(check_processes(job, words));
     for (size_t i = 0; words[i]; i++) {
         if (l && i == taken)
             add_launcher(job, l, words);

@@ -6,12 +6,18 @@
 #include <math.h>
 #include <string.h>
 
+// One process runs on each GPU, as many on every node; 0 where that does not come out even.
+static int64_t gpus_of_node(int64_t gpus, int64_t nodes)
+{
+    return gpus % nodes ? 0 : gpus / nodes;
+}
+
 struct launch_place launch_place_of_plan(const struct launch_plan *plan)
 {
     return (struct launch_place){
         .gpu = plan->gpu,
         .nodes = plan->nodes,
-        .gpus_per_node = (plan->gpus + plan->nodes - 1) / plan->nodes,
+        .gpus_per_node = gpus_of_node(plan->gpus, plan->nodes),
         .usd_per_hour = NAN,
         .cap_usd_per_hour = NAN,
         .hours = plan->hours,
@@ -53,7 +59,7 @@ enum err launch_place_of_row(struct launch_place *out, const struct hosting_row 
         .gpu = result->gpu->name,
         .vendor = result->gpu->vendor,
         .nodes = row->instances,
-        .gpus_per_node = (row->gpus + row->instances - 1) / row->instances,
+        .gpus_per_node = gpus_of_node(row->gpus, row->instances),
         .spot = row->kind == OFFERS_SPOT,
         .usd_per_hour = row->usd_per_hour,
         .cap_usd_per_hour = offers_is_rented(row->kind) ? cap_of(row) : NAN,

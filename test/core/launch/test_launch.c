@@ -237,7 +237,7 @@ TEST(launch_place_of_an_offer_has_its_p95_and_its_price)
         double moved = row->move.in_hours + row->move.out_hours;
         CHECK(place.hours_p95 - moved >= row->run_hours.high * (1 - 1e-12)); // P95 is above P90
         CHECK(place.hours_p95 > place.hours);
-        CHECK(place.nodes * place.gpus_per_node >= row->gpus);
+        CHECK(place.nodes * place.gpus_per_node == row->gpus);
         CHECK(isnan(place.cap_usd_per_hour) == !offers_is_rented(row->kind));
         CHECK(!(place.cap_usd_per_hour < row->usd_per_hour));
         CHECK(place.spot == (place.save_seconds > 0));
@@ -292,6 +292,48 @@ TEST(launch_options_of_a_launcher_that_were_given_stay)
     CHECK(strstr(file_of(a, words), "torchrun --standalone --nproc_per_node=4 --nnodes 1 x.py"));
     CHECK(strstr(file_of(a, two), "accelerate launch --num_processes 8 x.py"));
     CHECK(strstr(file_of(a, usual_words), "torchrun --standalone --nproc-per-node 8 train.py"));
+}
+
+TEST(launch_starts_no_more_processes_than_gpus)
+{
+    static char *const torchrun[] = { "torchrun", "--nproc_per_node=16", "x.py", NULL };
+    static char *const tune[] = { "tune", "run", "--nproc-per-node", "9", "lora", NULL };
+    static char *const deepspeed[] = { "deepspeed", "--num_gpus", "16", "x.py", NULL };
+    static char *const accelerate[] = { "accelerate", "launch", "--num_processes",
+                                        "17",         "x.py",   NULL };
+    static char *const of_the_script[] = { "python", "x.py", "--num_processes", "64", NULL };
+    static char *const *const commands[] = { torchrun, tune, deepspeed, accelerate };
+    struct asking *a = asking(LAUNCH_SLURM);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        CHECK(attempt(a, commands[i]) == ERR_USAGE);
+        CHECK(strstr(error_text(), "8 GPUs") && strstr(error_text(), "--gpus"));
+    }
+    CHECK(!attempt(a, of_the_script));
+    a->place.nodes = 2;
+    CHECK(attempt(a, torchrun) == ERR_USAGE && attempt(a, accelerate) == ERR_USAGE);
+    CHECK(!attempt(a, usual_words));
+}
+
+TEST(launch_refuses_gpus_that_nodes_cannot_share_evenly)
+{
+    struct asking *a = asking(LAUNCH_SLURM);
+    a->plan.gpus = 9, a->plan.nodes = 2;
+    a->place = launch_place_of_plan(&a->plan);
+    CHECK(attempt(a, usual_words) == ERR_USAGE && strstr(error_text(), "2 nodes"));
+    a->plan.gpus = 10;
+    a->place = launch_place_of_plan(&a->plan);
+    CHECK(strstr(file_of(a, usual_words), "--nproc-per-node 5 "));
+}
+
+TEST(launch_shows_a_trainer_the_gpus_of_the_job_and_no_others)
+{
+    for (int to = 0; to < LAUNCH_TARGETS; to++) {
+        struct asking *a = asking((enum launch_to)to);
+        a->place.gpus_per_node = 2;
+        const char *file = file_of(a, usual_words);
+        CHECK(strstr(file, "\"$(cut -d, -f-2 <<<\"${CUDA_VISIBLE_DEVICES:-0,1}\")\""));
+        CHECK(strstr(file, "fewer GPUs here than the 2 of this job"));
+    }
 }
 
 TEST(launch_of_a_number_of_steps_stops_the_engine_there)
