@@ -103,6 +103,7 @@ static struct outlook look(const struct watch *watch)
     return outlook_make(&watch->plan, &(struct outlook_progress){
                                           .elapsed_seconds = wrapped_elapsed(run),
                                           .steps = wrapped_steps(run),
+                                          .begun = wrapped_begun(run),
                                           .total = run->source->series.total,
                                           .steady = known              ? &run->steady
                                                     : watch->has_prior ? &watch->prior
@@ -140,15 +141,16 @@ static void warn(struct watch *watch, const struct outlook *now, struct arena *a
         return;
     bool inside = now->place == OUTLOOK_INSIDE;
     if (!inside || watch->warned != OUTLOOK_UNKNOWN)
-        status_line_say(
-            &watch->run.status,
-            text_format(arena, "at this rate the run takes %s GPU hours: %s the plan's %s – %s",
-                        spell_hours(arena, now->gpu_hours),
-                        inside                        ? "back within"
-                        : now->place == OUTLOOK_ABOVE ? "more than"
-                                                      : "less than",
-                        text_hours(arena, watch->plan.gpu_hours.low),
-                        text_hours(arena, watch->plan.gpu_hours.high)));
+        status_line_say(&watch->run.status,
+                        text_format(arena,
+                                    "at this rate the %s takes %s GPU hours: %s the plan's %s – %s",
+                                    wrapped_begun(&watch->run) > 0 ? "rest of the run" : "run",
+                                    spell_hours(arena, now->gpu_hours),
+                                    inside                        ? "back within"
+                                    : now->place == OUTLOOK_ABOVE ? "more than"
+                                                                  : "less than",
+                                    text_hours(arena, now->planned.gpu_hours.low),
+                                    text_hours(arena, now->planned.gpu_hours.high)));
     watch->warned = now->place;
 }
 
@@ -198,7 +200,7 @@ static void write_record(const struct watch *watch, const struct pilot *pilot,
                          const struct outlook *end, struct out *out)
 {
     const struct child *child = &watch->run.child;
-    double steps = wrapped_steps(&watch->run);
+    double steps = wrapped_steps(&watch->run), begun = wrapped_begun(&watch->run);
     struct json_writer w = { .out = out };
     json_open(&w, NULL, '{');
     json_put_string(&w, "kind", "run");
@@ -207,8 +209,10 @@ static void write_record(const struct watch *watch, const struct pilot *pilot,
     json_put_bool(&w, "complete", is_complete(watch, end));
     json_put_count(&w, "exit_code", child->code);
     json_put_number(&w, "steps", steps);
+    if (begun > 0)
+        json_put_number(&w, "resumed_from_step", begun);
     json_put_number(&w, "planned_steps", watch->plan.steps);
-    json_put_number(&w, "processed_tokens", steps * pilot->composition.tokens);
+    json_put_number(&w, "processed_tokens", (steps - begun) * pilot->composition.tokens);
     json_put_number(&w, "wall_hours", pilot->elapsed_seconds / 3600);
     json_put_number(&w, "gpu_hours", end->used_gpu_hours);
     json_put_number(&w, "cost_usd", end->used_usd);
@@ -220,9 +224,9 @@ static void write_record(const struct watch *watch, const struct pilot *pilot,
     json_close(&w, '}');
     json_open(&w, "planned", '{');
     json_put_range(&w, "tokens_per_second", &watch->plan.tokens_per_s);
-    json_put_range(&w, "wall_hours", &watch->plan.wall_hours);
-    json_put_range(&w, "gpu_hours", &watch->plan.gpu_hours);
-    json_put_range(&w, "cost_usd", &watch->plan.cost_usd);
+    json_put_range(&w, "wall_hours", &end->planned.wall_hours);
+    json_put_range(&w, "gpu_hours", &end->planned.gpu_hours);
+    json_put_range(&w, "cost_usd", &end->planned.cost_usd);
     json_close(&w, '}');
     json_put_number(&w, "peak_bytes", pilot->peak_bytes);
     json_put_number(&w, "loss", watch->run.source->series.loss);
@@ -235,18 +239,20 @@ static void write_summary(const struct watch *watch, const struct pilot *pilot,
                           const struct outlook *end, struct out *out)
 {
     struct arena *arena = watch->line->arena;
-    out_put(out, "\n  run          %.0f of %.0f steps in %s; the trainer %s\n",
-            wrapped_steps(&watch->run), end->total, text_seconds(arena, pilot->elapsed_seconds),
-            child_ending(&watch->run.child, arena));
-    out_put(out, "  GPU hours    %s; planned: %s%s\n", text_hours(arena, end->used_gpu_hours),
-            spell_hours(arena, watch->plan.gpu_hours),
+    double begun = wrapped_begun(&watch->run);
+    const char *resumed = begun > 0 ? text_format(arena, ", from step %.0f on,", begun) : "";
+    out_put(out, "\n  run          %.0f of %.0f steps%s in %s; the trainer %s\n",
+            wrapped_steps(&watch->run), end->total, resumed,
+            text_seconds(arena, pilot->elapsed_seconds), child_ending(&watch->run.child, arena));
+    out_put(out, "  GPU hours    %s; planned%s: %s%s\n", text_hours(arena, end->used_gpu_hours),
+            begun > 0 ? " for the rest" : "", spell_hours(arena, end->planned.gpu_hours),
             !is_complete(watch, end)       ? ""
             : end->place == OUTLOOK_INSIDE ? ": within the range"
             : end->place == OUTLOOK_ABOVE  ? ": more than planned"
                                            : ": less than planned");
     if (!isnan(end->used_usd))
         out_put(out, "  cost         %s; planned: %s\n", text_usd(arena, end->used_usd),
-                text_usd(arena, watch->plan.cost_usd.mid));
+                text_usd(arena, end->planned.cost_usd.mid));
     if (!isnan(watch->run.source->series.loss))
         out_put(out, "  loss         %.4g at the last step\n", watch->run.source->series.loss);
     pilot_text(pilot, arena, out);

@@ -168,6 +168,8 @@ int main(int argc, char **argv)
     if (is("closes"))
         close(1), close(2);
     for (int step = 0; step <= steps; step++) {
+        if (is("resumes") && step == 1) // as transformers does from a checkpoint
+            step += steps / 2;
         if (!quiet)
             bar(step, steps, "");
         if (quiet && step)

@@ -360,6 +360,11 @@ double wrapped_steps(const struct wrapped *run)
     return isnan(run->source->series.last_step) ? 0 : run->source->series.last_step;
 }
 
+double wrapped_begun(const struct wrapped *run)
+{
+    return run->source->series.begun > 0 ? run->source->series.begun : 0;
+}
+
 double wrapped_elapsed(const struct wrapped *run)
 {
     return (run->ended_seconds > 0 ? run->ended_seconds : clock_seconds()) - run->began_seconds;

@@ -91,6 +91,7 @@ void wrapped_finish(struct wrapped *run); // the last measurement, over all step
 void wrapped_end(struct wrapped *run);
 
 double wrapped_steps(const struct wrapped *run); // completed, as the trainer counts them
+double wrapped_begun(const struct wrapped *run); // of them, before it resumed there
 int wrapped_gpus(const struct wrapped *run);     // in use on this machine; 0: none seen
 bool wrapped_uses(const struct wrapped *run, int device);
 bool wrapped_departs(const struct wrapped *run, double step_tokens); // from the planned tokens

@@ -235,12 +235,25 @@ static enum outlook_place place_of(double value, struct range range)
     return value < range.low ? OUTLOOK_BELOW : value > range.high ? OUTLOOK_ABOVE : OUTLOOK_INSIDE;
 }
 
+// The plan of the steps since the start: their share of it, and a start-up as all steps have.
+static void plan_part(struct outlook *out, const struct outlook_plan *plan, double begun)
+{
+    double share = begun > 0 && begun < out->total ? (out->total - begun) / out->total : 1;
+    double startup = plan->seconds[OVERHEAD_STARTUP] / (3600 * plan->wall_hours.mid);
+    if (startup > 0 && startup < 1)
+        share += (1 - share) * startup;
+    out->planned.wall_hours = times(plan->wall_hours, share);
+    out->planned.gpu_hours = times(plan->gpu_hours, share);
+    out->planned.cost_usd = times(plan->cost_usd, share);
+}
+
 struct outlook outlook_make(const struct outlook_plan *plan, const struct outlook_progress *now)
 {
     struct outlook out = { .total = now->total > 0 ? now->total : plan->steps };
     double gpus = now->gpus > 0 ? now->gpus : plan->gpus;
     double price = isnan(now->usd_per_gpu_hour) ? plan->usd_per_gpu_hour : now->usd_per_gpu_hour;
     double steps = fmax(out.total - now->steps, 0);
+    plan_part(&out, plan, now->begun);
     double share = out.total > 0 ? steps / out.total : 1;
     struct range rest = times(plan->wall_hours, 3600 * share);
     if (now->steady && now->steady->step_seconds.mid > 0 && !isnan(now->steady->step_seconds.low)) {
@@ -255,6 +268,6 @@ struct outlook outlook_make(const struct outlook_plan *plan, const struct outloo
     out.cost_usd = times(out.gpu_hours, price);
     out.used_gpu_hours = done * gpus;
     out.used_usd = out.used_gpu_hours * price;
-    out.place = out.measured ? place_of(out.gpu_hours.mid, plan->gpu_hours) : OUTLOOK_UNKNOWN;
+    out.place = out.measured ? place_of(out.gpu_hours.mid, out.planned.gpu_hours) : OUTLOOK_UNKNOWN;
     return out;
 }

@@ -55,6 +55,7 @@ struct steady_rule outlook_rule(const struct outlook_plan *plan);
 struct outlook_progress {
     double elapsed_seconds;      // since the start
     double steps, total;         // done; of the whole run, NAN: as planned
+    double begun;                // of the steps done, those before the start: a run resumed there
     const struct steady *steady; // the measurement; NULL: none yet
     double gpus;                 // NAN: as planned
     double usd_per_gpu_hour;     // NAN: as planned
@@ -67,8 +68,11 @@ struct outlook {
     double total;             // steps
     double remaining_seconds; // expected
     double used_gpu_hours, used_usd;
-    struct range wall_hours, gpu_hours, cost_usd; // at the end
-    enum outlook_place place; // of the expected GPU hours in the plan's 80 % range
+    struct range wall_hours, gpu_hours, cost_usd; // at the end, since the start
+    struct {                                      // the plan's, for the steps since the start
+        struct range wall_hours, gpu_hours, cost_usd;
+    } planned;
+    enum outlook_place place; // of the expected GPU hours in that 80 % range
 };
 
 struct outlook outlook_make(const struct outlook_plan *plan,

@@ -113,7 +113,8 @@ static void read_numbers(struct history_entry *out, struct arena *arena, const s
         read_range(&out->wall_hours, json_get(in, "wall_hours"));
         read_range(&out->gpu_hours, json_get(in, "gpu_hours"));
     }
-    if (out->kind == HISTORY_PILOT) // a few minutes, not the hours of a run
+    bool resumed = json_get_number(in, "resumed_from_step", 0) > 0;
+    if (out->kind == HISTORY_PILOT || resumed) // not the hours of a whole run
         out->actual_wall_hours = out->actual_gpu_hours = NAN;
 }
 

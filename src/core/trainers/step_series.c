@@ -40,6 +40,7 @@ void step_series_init(struct step_series *series, struct arena *arena)
                                     .report_seconds = NAN,
                                     .first_step = NAN,
                                     .last_step = NAN,
+                                    .begun = NAN,
                                     .total = NAN,
                                     .last_seconds = NAN,
                                     .loss = NAN,
@@ -187,12 +188,22 @@ static bool came_with(const struct step_series *s, double now) // false where ei
     return now - s->report_seconds < BURST * (s->report_seconds - s->last_seconds);
 }
 
+// The first report is of steps, too: as many as the next one has. Of short steps a bar shows few.
+static double begun_at(const struct step_series *s, double step)
+{
+    const double few = 3;
+    double each = step - s->last_step;
+    return s->first_step > few * each ? s->first_step - each : 0;
+}
+
 static void append(struct step_series *s, const struct trainer_log_event *event)
 {
     const double most = 1e15; // a number beyond is none of a step
     if (!(fabs(event->step) < most))
         return;
     s->out_of_memory = s->failed = false; // it went on
+    if (isnan(s->begun) && event->step > s->last_step)
+        s->begun = begun_at(s, event->step);
     double now = clock_of(s, event);
     if (now >= s->last_seconds) { // known, and not restarted
         struct step_series_note note = unknown_note(), own = note_of(s, event);

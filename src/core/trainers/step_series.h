@@ -42,6 +42,7 @@ struct step_series {
     size_t count, room;
     enum step_series_origin origin; // set by step_series_finish
     double first_step, last_step;   // completed before the first, and at the last
+    double begun;                   // completed before this run, which resumed there; NAN: no steps
     double total;                   // steps of the whole run, NAN if unknown
     double last_seconds;            // clock at the last step
     double loss, rate, epoch;       // last reported; NAN
