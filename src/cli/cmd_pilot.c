@@ -342,11 +342,10 @@ static struct wrapped_settings settings_of(const struct command_line *line,
         .json = line->common.json,
         .quiet = line->common.quiet,
     };
-    if (plan && isnan(settings.step_tokens))
-        settings.step_tokens = outlook_step_tokens(plan);
     if (plan) {
         settings.gpus = (int)plan->gpus;
         settings.planned_tokens = outlook_step_tokens(plan);
+        settings.planned_rows = plan->configuration.global_batch;
         settings.sights = outlook_sights(plan);
         settings.steps_per_epoch = plan->steps_per_epoch;
         settings.accumulation = plan->configuration.accumulation;
@@ -362,7 +361,7 @@ static enum err measure(struct command_line *line, struct wrapped *run,
 {
     struct wrapped_settings settings = settings_of(line, plan);
     TRY(wrapped_start(run, line->arena, &settings));
-    if (!(settings.step_tokens > 0) && !line->common.quiet)
+    if (!(settings.step_tokens > 0) && !(settings.planned_tokens > 0) && !line->common.quiet)
         status_line_say(&run->status,
                         "tokens per step are not known. Unless the trainer prints them, the result "
                         "has steps/s only and plan --pilot cannot use it; give --tokens-per-step "

@@ -319,10 +319,10 @@ static enum err run(struct command_line *line)
         .grace_seconds = asked.grace,
         .silent_seconds = INFINITY,
         .sample_seconds = 1,
-        .step_tokens = isnan(asked.tokens_per_step) ? outlook_step_tokens(&watch->plan)
-                                                    : asked.tokens_per_step,
+        .step_tokens = asked.tokens_per_step,
         .gpus = (int)watch->plan.gpus,
         .planned_tokens = outlook_step_tokens(&watch->plan),
+        .planned_rows = watch->plan.configuration.global_batch,
         .sights = outlook_sights(&watch->plan),
         .steps_per_epoch = watch->plan.steps_per_epoch,
         .accumulation = watch->plan.configuration.accumulation,

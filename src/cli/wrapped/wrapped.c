@@ -31,12 +31,21 @@ static void on_event(void *context, const struct trainer_log_event *event)
     step_series_add(&source->series, &ours);
 }
 
+// Tokens of a step that the trainer does not count: those given, else the plan's, by their rows.
+static double told_tokens(const struct wrapped *run, const struct step_series *series)
+{
+    const struct wrapped_settings *s = &run->settings;
+    double rows = series->global_batch / s->planned_rows;
+    double planned = s->planned_tokens * (rows > 0 && isfinite(rows) ? rows : 1);
+    return s->step_tokens > 0 ? s->step_tokens : planned > 0 ? planned : 0;
+}
+
 static enum err begin_source(struct wrapped_source *source, struct wrapped *run)
 {
     source->begin_seconds = NAN;
     step_series_init(&source->series, run->arena);
     source->series.gpus = run->settings.gpus;
-    source->series.step_tokens = run->settings.step_tokens > 0 ? run->settings.step_tokens : 0;
+    source->series.step_tokens = told_tokens(run, &source->series);
     TRY(trainer_log_init(&source->log, run->arena, run->settings.pattern, on_event, source));
     if (run->settings.accumulation > 0)
         source->log.accumulation = run->settings.accumulation;
@@ -281,6 +290,7 @@ static void measure(struct wrapped *run)
         series->gpus = wrapped_gpus(run);
     struct steady_rule rule = run->settings.rule;
     const struct packing_sights *sights = run->settings.sights;
+    series->step_tokens = told_tokens(run, series);
     expect_tokens(series, sights, rule.total_steps);
     step_series_finish(series);
     borrow_tokens(run, series);

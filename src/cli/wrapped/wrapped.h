@@ -30,8 +30,9 @@ struct wrapped_settings {
     double grace_seconds;
     double silent_seconds;  // without output and steps before it is stopped; INFINITY: never
     double sample_seconds;  // between samples of the GPUs
-    double step_tokens;     // NAN: as the trainer reports
+    double step_tokens;     // NAN: as the trainer reports, else as planned
     double planned_tokens;  // per step, on average; 0 or NAN: no plan
+    double planned_rows;    // per step, over all GPUs; 0 or NAN: unknown
     double accumulation;    // of the plan, for bars that count micro-batches; 0 or NAN: unknown
     double steps_per_epoch; // of the plan, for logs without a count of steps; 0 or NAN: unknown
     int gpus;               // that train; 0: those seen in use

@@ -266,6 +266,51 @@ static void fill_phases(struct pilot *out, const struct wrapped *run,
     }
 }
 
+static void doubt(struct out *out, const char *text)
+{
+    out_put(out, "%s%s", out->size ? "; " : "", text);
+}
+
+// Steps of an epoch, by the epochs that are printed, against the plan's; a short pilot may count to
+// fewer steps than the plan, but not to more.
+static void doubt_steps(struct out *out, const struct step_series *series,
+                        const struct outlook_plan *plan)
+{
+    const double most = 1.5, rounded = 0.005; // as wrapped_departs; of epochs with two decimals
+    double planned = plan->steps_per_epoch, epoch = series->epoch;
+    if (epoch > 2 * rounded && (series->last_step > most * planned * (epoch + rounded) ||
+                                planned * (epoch - rounded) > most * series->last_step))
+        doubt(out, text_format(out->arena,
+                               "an epoch has about %.0f of its steps, and %.0f of the "
+                               "plan's: its batches or its data are others",
+                               series->last_step / epoch, planned));
+    else if (isnan(epoch) && series->total > most * plan->steps)
+        doubt(out, text_format(out->arena, "it counts to %.0f steps, and the plan to %.0f",
+                               series->total, plan->steps));
+}
+
+// The batches of the trainer against the plan's, as far as it tells them. Trainers of reinforcement
+// learning count prompts, answers or pairs.
+static void doubt_batches(struct out *out, const struct wrapped *run,
+                          const struct outlook_plan *plan)
+{
+    const struct step_series *series = &run->source->series;
+    double rows = plan->configuration.micro_batch;
+    int64_t gpus = wrapped_gpus(run), nodes = plan->configuration.nodes;
+    double of_node = plan->gpus / (double)(nodes > 0 ? nodes : 1);
+    bool planned = series->origin == STEP_SERIES_GIVEN && !(run->settings.step_tokens > 0);
+    if (plan->objective)
+        return;
+    if (rows > 0 && series->micro_batch > 0 && rows != series->micro_batch)
+        doubt(out, text_format(out->arena, "its micro-batches have %.0f rows, and the plan's %.0f",
+                               series->micro_batch, rows));
+    if (gpus && (double)gpus != of_node)
+        doubt(out, text_format(out->arena, "it uses %lld GPU%s, and the plan %.0f", (long long)gpus,
+                               gpus == 1 ? "" : "s", of_node));
+    if (planned && !(series->global_batch > 0))
+        doubt_steps(out, series, plan);
+}
+
 // What the trainer printed against itself, and its steps against the plan's.
 static const char *find_doubts(const struct wrapped *run, const struct pilot *pilot,
                                const struct outlook_plan *plan, struct arena *arena)
@@ -276,12 +321,15 @@ static const char *find_doubts(const struct wrapped *run, const struct pilot *pi
     double seen = pilot->composition.tokens, planned = plan ? outlook_step_tokens(plan) : NAN;
     struct out out = { .arena = arena };
     if (run->source->series.out_of_memory)
-        out_put(&out, "the trainer ran out of GPU memory");
+        doubt(&out, "the trainer ran out of GPU memory");
     if (own)
-        out_put(&out, "%s%s", out.size ? "; " : "", own);
+        doubt(&out, own);
     if (wrapped_departs(run, seen))
-        out_put(&out, "%sits steps have %s tokens, and the plan's %s", out.size ? "; " : "",
-                text_commas(arena, llround(seen)), text_commas(arena, llround(planned)));
+        doubt(&out,
+              text_format(arena, "its steps have %s tokens, and the plan's %s",
+                          text_commas(arena, llround(seen)), text_commas(arena, llround(planned))));
+    if (plan)
+        doubt_batches(&out, run, plan);
     return out.size ? out_string(&out) : NULL;
 }
 

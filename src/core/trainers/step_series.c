@@ -49,6 +49,7 @@ void step_series_init(struct step_series *series, struct arena *arena)
                                     .evaluation_loss = NAN,
                                     .tokens = NAN,
                                     .global_batch = NAN,
+                                    .micro_batch = NAN,
                                     .peak_bytes = NAN,
                                     .run_seconds = NAN,
                                     .left_out = NAN,
@@ -70,6 +71,7 @@ static void keep_last(struct step_series *s, const struct trainer_log_event *eve
     keep(&s->evaluation_loss, event->evaluation_loss);
     keep(&s->tokens, event->tokens);
     keep(&s->global_batch, event->global_batch);
+    keep(&s->micro_batch, event->micro_batch);
     keep(&s->run_seconds, event->run_seconds);
     keep(&s->peak_bytes, fmax(s->peak_bytes, event->peak_bytes)); // fmax ignores NAN
     s->total = event->total;

@@ -48,7 +48,8 @@ struct step_series {
     double loss, rate, epoch;       // last reported; NAN
     double evaluation_loss;
     double tokens;       // counted by the trainer
-    double global_batch; // sequences per step
+    double global_batch; // sequences per step; NAN
+    double micro_batch;  // sequences of one GPU at a time; NAN
     double peak_bytes;   // largest reported; NAN
     double run_seconds;  // reported at the end; NAN
     double rate_sum;     // of the tokens/s that it reports

@@ -30,6 +30,7 @@ enum err trainer_log_init(struct trainer_log *log, struct arena *arena, const ch
     log->context = context;
     log->rank = log->counted_rank = -1;
     log->step = log->total = log->announced = log->epochs = log->steps_per_epoch = NAN;
+    log->rows = log->ranks = log->micro_batch = log->gathered = NAN;
     log->accumulation = NAN;
     log->former = log->held = NAN;
     log->bar_total = log->other_total = log->evaluation_loss = log->heading = NAN;
@@ -54,6 +55,11 @@ static void emit(struct trainer_log *log, enum trainer_log_kind kind,
         event.step = log->step;
     if (isnan(event.total))
         event.total = isnan(log->announced) ? log->total : log->announced;
+    if (isnan(event.global_batch))
+        event.global_batch =
+            isnan(log->rows) ? log->micro_batch * log->gathered * log->ranks : log->rows;
+    if (isnan(event.micro_batch))
+        event.micro_batch = log->micro_batch;
     log->call(log->context, &event);
 }
 
@@ -422,6 +428,23 @@ static void see_counted(struct trainer_log *log, struct trainer_log_found *found
         see_values(log, found, false, true);
 }
 
+static void keep(double *slot, double value)
+{
+    if (!isnan(value))
+        *slot = value;
+}
+
+static void see_banner(struct trainer_log *log, struct trainer_log_found *found)
+{
+    trainer_log_pairs(found, log->line + log->used);
+    keep(&log->announced, found->announced);
+    keep(&log->epochs, found->epochs);
+    keep(&log->rows, found->event.global_batch);
+    keep(&log->micro_batch, found->event.micro_batch);
+    keep(&log->gathered, found->gathered);
+    keep(&log->ranks, found->ranks);
+}
+
 static bool see_traceback(struct trainer_log *log, const char *line, bool out_of_memory)
 {
     if (!strncmp(line, "Traceback (most recent call last)", 33)) {
@@ -465,13 +488,7 @@ static void see_phrase(struct trainer_log *log, enum trainer_log_phrase_kind phr
             emit(log, TRAINER_LOG_END, &found);
         log->ended = true;
         break;
-    case PHRASE_BANNER:
-        trainer_log_pairs(&found, line);
-        if (!isnan(found.announced))
-            log->announced = found.announced;
-        if (!isnan(found.epochs))
-            log->epochs = found.epochs;
-        break;
+    case PHRASE_BANNER: see_banner(log, &found); break;
     case PHRASE_BLOCK: see_block(log, &found); break;
     case PHRASE_HEADING:
         trainer_log_pairs(&found, line);

@@ -70,6 +70,7 @@ struct trainer_log_event {
     double tokens_per_s_gpu;       // likewise, per GPU
     double samples;                // so far
     double global_batch;           // sequences per step
+    double micro_batch;            // sequences of one GPU at a time
     double step_seconds;           // of one step, as the trainer reports
     double phases[TRAINER_PHASES]; // seconds of one step
     double answer_tokens;          // mean length of a sampled answer
@@ -104,6 +105,9 @@ struct trainer_log {
     bool ranks_apart;   // such numbers are of ranks that are behind
     int64_t behind;     // how many came since the last step
     double announced;   // total steps given in a banner
+    double rows, ranks; // likewise: sequences per step; GPUs that share them
+    double micro_batch; // likewise
+    double gathered;    // likewise: micro-batches of a step
     double
         steps_per_epoch; // as planned, for logs that count neither; NAN: unknown. Set by the caller
     double epochs;       // likewise

@@ -13,6 +13,8 @@ struct trainer_log_found {
     double micro_step; // "iter" if "step" means something else, otherwise the step
     double announced;  // total steps of a banner
     double epochs;     // of a banner
+    double gathered;   // likewise: micro-batches of a step
+    double ranks;      // likewise: GPUs that share a step's rows
     int count;         // values found
 };
 

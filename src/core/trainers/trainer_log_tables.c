@@ -36,6 +36,11 @@ static const struct trainer_log_key keys[] = {
     { "total optimization steps", IN(announced), 1, 0 }, // transformers
     { "total steps", IN(announced), 1, 0 },              // Unsloth
     { "num epochs", IN(epochs), 1, 0 },
+    { "distributed & accumulation)", AT(global_batch), 1, 0 }, // "Total train batch size (w. …"
+    { "instantaneous batch size per device", AT(micro_batch), 1, 0 },
+    { "batch size per device", AT(micro_batch), 1, 0 }, // Unsloth
+    { "gradient accumulation steps", IN(gathered), 1, 0 },
+    { "data parallel gpus", IN(ranks), 1, 0 },
     { "epoch", AT(epoch), 1, 0 },
 
     { "loss", AT(loss), 1, 0 },
@@ -303,6 +308,10 @@ static const struct {
     { "Total optimization steps =", PHRASE_BANNER },
     { "Num Epochs =", PHRASE_BANNER },
     { "Total steps =", PHRASE_BANNER },
+    { "Total train batch size (", PHRASE_BANNER },
+    { "atch size per device =", PHRASE_BANNER },
+    { "Gradient Accumulation steps =", PHRASE_BANNER },
+    { "Data Parallel GPUs =", PHRASE_BANNER },
     { " memory (MB) | ", PHRASE_VALUES },            // Megatron
     { "Memory used: ", PHRASE_VALUES },              // litgpt
     { ":log_dist] [Rank 0] step=", PHRASE_COUNTED }, // DeepSpeed
