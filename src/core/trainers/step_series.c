@@ -65,7 +65,8 @@ static void keep(double *slot, double value)
 
 static void keep_last(struct step_series *s, const struct trainer_log_event *event)
 {
-    keep(&s->loss, event->loss);
+    if (!s->ended) // then it is a mean over the run
+        keep(&s->loss, event->loss);
     keep(&s->rate, event->rate);
     keep(&s->epoch, event->epoch);
     keep(&s->evaluation_loss, event->evaluation_loss);

@@ -87,6 +87,29 @@ static struct seen *read_in_pieces(const char *name, const char *pattern, size_t
     return seen;
 }
 
+TEST(step_series_loss_is_that_of_the_last_step_not_a_mean_over_the_run)
+{
+    static const char *const ends[] = {
+        "{'train_runtime': 30.0, 'train_steps_per_second': 0.1, 'train_loss': 2.5, 'epoch': 1.0}\n",
+        "***** train metrics *****\n  epoch      =  1.0\n  train_loss =  2.5\n",
+        "{\"step\": 3, \"train/train_runtime\": 30.0}\n{\"step\": 3, \"train/train_loss\": 2.5}\n",
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct step_series series;
+        struct trainer_log log;
+        step_series_init(&series, &test_arena);
+        CHECK(!trainer_log_init(&log, &test_arena, NULL, step_series_add, &series));
+        for (int step = 1; step <= 3; step++) {
+            const char *line =
+                text_format(&test_arena, "{\"step\": %d, \"loss\": %d.25}\n", step, 4 - step);
+            trainer_log_feed(&log, line, strlen(line), step);
+        }
+        trainer_log_feed(&log, ends[i], strlen(ends[i]), 4);
+        trainer_log_end(&log);
+        CHECK(series.last_step == 3 && series.loss == 1.25);
+    }
+}
+
 // --- what is in each ---------------------------------------------------------
 
 struct expectation {
@@ -94,7 +117,7 @@ struct expectation {
     double first, last, total;
     int steps;
     double every;
-    double loss;   // the last said
+    double loss;   // of the last step
     double tokens; // the last count
     double peak_bytes;
     int evaluations, saves;
@@ -104,18 +127,18 @@ struct expectation {
 #define MINE "update#(\\d+) of (?<total>\\d+) done; ce (?<loss>[\\d.]+); (?<tokens>\\d+) tok"
 
 static const struct expectation expectations[] = {
-    { "transformers.log", 0, 0, 60, 60, 60, 1, 1.98, NAN, NAN, 3, 0, true, 0, 0 },
+    { "transformers.log", 0, 0, 60, 60, 60, 1, 1.5, NAN, NAN, 3, 0, true, 0, 0 },
     { "transformers_resumed.log", 0, 201, 212, 300, 11, 1, 0.988, NAN, NAN, 0, 1, 0, 0, 0 },
-    { "transformers_strings.log", 0, 5, 80, 80, 15, 5, 1.58, NAN, NAN, 1, 1, true, 0, 0 },
+    { "transformers_strings.log", 0, 5, 80, 80, 15, 5, 1.2, NAN, NAN, 1, 1, true, 0, 0 },
     { "transformers_5.log", 0, 0, 150, 1989, 150, 1, 2.579, 1336224, NAN, 0, 0, 0, 0, 0 },
-    { "transformers_5_end.log", 0, 1953, 1989, 1989, 36, 1, 2.469, 18807264, NAN, 0, 0, true, 0,
+    { "transformers_5_end.log", 0, 1953, 1989, 1989, 36, 1, 2.011, 18807264, NAN, 0, 0, true, 0,
       0 },
     { "nested_bars.log", 0, 0, 60, NAN, 60, 1, 1.0333, NAN, NAN, 3, 0, 0, 0, 0 },
     { "trl_truncated.log", 0, 0, 22, 123, 22, 1, 1.46, 1310320, NAN, 0, 0, 0, 0, 0 },
     { "axolotl.log", 0, 0, 12, 950, 12, 1, 1.28, 98304, 10.97 * GIB, 1, 0, 0, 0, 0 },
     { "llama_factory.log", 0, 5, 30, 183, 5, 5, 1.3, NAN, NAN, 0, 1, true, 0, 0 },
     { "llama_factory_trainer_log.jsonl", 0, 5, 45, 183, 8, 5, 1.15, 506025, NAN, 1, 0, 0, 0, 0 },
-    { "unsloth.log", 0, 0, 30, 30, 30, 1, 13.45, 477000, NAN, 0, 0, true, 0, 0 },
+    { "unsloth.log", 0, 0, 30, 30, 30, 1, 12, 477000, NAN, 0, 0, true, 0, 0 },
     { "torchtune.log", 0, 0, 20, NAN, 20, 1, 1, NAN, NAN, 0, 2, 0, 0, 0 },
     { "torchtune_disk.txt", 0, 1, 25, NAN, 24, 1, 1, NAN, 15.07 * GIB, 0, 0, 0, 0, 0 },
     { "litgpt.log", 0, 0, 10, NAN, 10, 1, 1.3, NAN, 14.49e9, 1, 2, true, 0, 0 },
@@ -132,7 +155,7 @@ static const struct expectation expectations[] = {
     { "mlx.log", 0, 10, 50, NAN, 4, 10, 2.7, 9550, 5.404e9, 0, 1, 0, 0, 0 },
     { "maxtext.log", 0, 0, 8, NAN, 8, 1, 10, NAN, NAN, 0, 0, 0, 0, 0 },
     { "pattern.log", MINE, 1, 8, 64, 7, 1, 3, 131072, NAN, 0, 0, 0, 0, 0 },
-    { "trainer_state.json", 0, 10, 50, 50, 4, 10, 1.4, 204800, NAN, 1, 0, true, 0, 0 },
+    { "trainer_state.json", 0, 10, 50, 50, 4, 10, 1, 204800, NAN, 1, 0, true, 0, 0 },
     { "events.out.tfevents.1741684442.host.1.0", 0, 5, 60, NAN, 11, 5, 1.4, 1800000, NAN, 1, 0, 0,
       0, 0 },
     { "verl.log", 0, 0, 6, 20, 6, 1, NAN, NAN, NAN, 0, 0, 0, 0, 0 },
