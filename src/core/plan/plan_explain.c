@@ -7,11 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-// One number and how it was computed.
+// One number and how it was computed. A name that leaves no room for it has a line of its own.
 static void put(struct out *out, const char *name, const char *value, const char *how)
 {
-    out_put(out, "  %-24s %*s%s  ", name, 14 - text_columns(text_of(value)), "", value);
-    out_wrapped(out, 43, 43, how);
+    const int both = 39;
+    int rest = both - text_columns(text_of(value)), room = rest - text_columns(text_of(name));
+    bool apart = room < 1;
+    out_put(out, "  %s%s%*s%s  ", name, apart ? "\n  " : "", apart ? rest : room, "", value);
+    out_wrapped(out, both + 4, both + 4, how);
 }
 
 static void put_model(const struct plan *plan, struct arena *a, struct out *out)
