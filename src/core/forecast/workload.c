@@ -182,8 +182,8 @@ static struct workload_shape shape_at(const struct workload_rule *rule, double m
 // Replaces what was assumed by what was measured.
 static void measure(struct workload *out, const struct workload_rule *rule)
 {
-    double rows = out->batch.rows;
-    struct workload_shape shape = shape_at(rule, rows);
+    struct workload_shape shape = shape_at(rule, out->batch.rows);
+    double rows = fmin(out->batch.rows, shape.rows);
     double tokens = rows * shape.width;
     out->processed_tokens = rule->tokens / shape.fill * rule->epochs;
     out->padding_share = 1 - shape.fill;
@@ -222,8 +222,10 @@ static void find_widths(struct workload *out, const struct workload_rule *rule, 
 {
     bool varied = rule->batching == BATCHING_LONGEST || rule->batching == BATCHING_GROUPED;
     double multiple = rule->multiple > 1 ? (double)rule->multiple : 1;
-    if (rule->shapes && nearest_shape(rule, out->batch.rows)->sights.count)
-        out->sights = &nearest_shape(rule, out->batch.rows)->sights;
+    const struct workload_shape *shape =
+        rule->shapes ? nearest_shape(rule, fmax(1, rule->rows_each) * out->micro_batch) : NULL;
+    if (shape && shape->sights.count)
+        out->sights = &shape->sights;
     else if (varied && !rule->full_rows && !rule->shapes)
         out->likely_widths = 2 * spread * mean / multiple;
     out->distinct_widths = workload_widths(out, out->steps);

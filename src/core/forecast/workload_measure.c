@@ -54,13 +54,15 @@ static void split_pairs(struct workload_shape *shape, double filled)
 // The fill is that of the batches that are run: a trainer that drops a short last batch processes
 // fewer tokens, but pads those that it does process as much as before. A simulated row may hold all
 // windows of a micro-batch (axolotl), or be a micro-batch by itself whatever its size (NeMo); rows
-// of a shape are always such that micro_batch of them make one.
+// of a shape are always such that micro_batch of them make one, or all of a smaller set.
 static struct workload_shape shape_of(const struct batches *sums, const struct packing_rule *rule,
                                       double micro_batch, double scale)
 {
     double processed = (double)sums->processed_tokens;
     double windows = rule->fills_micro_batch ? micro_batch : 1; // of a simulated row
-    double taken = rule->single_rows ? 1 : micro_batch;         // by a simulated micro-batch
+    double taken = fmin(micro_batch, windows * (double)sums->rows);
+    if (rule->single_rows) // one makes a micro-batch
+        taken = 1;
     return (struct workload_shape){
         .micro_batch = micro_batch,
         .fill = (double)sums->useful_tokens / processed,

@@ -240,7 +240,7 @@ static const char *data_is_a_sample(const struct plan *plan, struct arena *arena
 // Of a context that somebody gave: the usual one holds the longest of many assumed rows.
 static const char *context_beyond_data(const struct plan *plan, struct arena *arena)
 {
-    if (!(plan->request->context > 0))
+    if (!(plan->request->context > 0) || plan->request->context_from_data)
         return NULL;
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
     const double p99 = 2.326; // of the standard normal
