@@ -203,7 +203,7 @@ const char *advice_checkpointing_without_pressure(const struct plan *plan, struc
         return NULL;
     return text_format(arena,
                        "without checkpointing it needs %s of %s; --checkpointing none is %s faster",
-                       text_bytes(arena, lighter.memory.total_bytes),
+                       text_bytes(arena, memory_needed_bytes(&lighter.memory)),
                        text_bytes(arena, lighter.memory.device_bytes),
                        text_share(arena, lighter.tokens_per_s / plan->estimate.tokens_per_s - 1));
 }
@@ -308,14 +308,14 @@ const char *advice_full_under_pressure(const struct plan *plan, struct arena *ar
     const char *takes =
         text_format(arena, "LoRA on the same GPUs fits%s: %s GPU hours and %s",
                     lora->result.stable ? "" : chance, text_hours(arena, lora->result.gpu_hours),
-                    text_bytes(arena, less->total_bytes));
+                    text_bytes(arena, memory_needed_bytes(less)));
     if (!plan->fits || !own->stable)
         return text_format(arena, "full fine-tuning %s here; %s", memory_verdict(memory, arena),
                            takes);
     bool pressed = own->recipe.checkpointing == RECIPE_RECOMPUTE && !can_take_fewer_rows(plan) &&
                    memory_needed_bytes(memory) > full * memory->device_bytes;
     bool better = lora->result.gpu_hours < clearly * own->gpu_hours &&
-                  less->total_bytes < clearly * memory->total_bytes;
+                  memory_needed_bytes(less) < clearly * memory_needed_bytes(memory);
     return pressed && better
                ? text_format(arena, "full fine-tuning leaves little memory here; %s", takes)
                : NULL;

@@ -139,6 +139,17 @@ TEST(advice_against_checkpointing_is_given_only_where_the_rest_fits)
     }
 }
 
+// What the allocator keeps fills a card wherever widths vary: it is not what a run needs.
+TEST(advice_against_checkpointing_names_what_is_needed_not_what_is_kept)
+{
+    const struct plan *plan =
+        plan_with("\"model\":\"qwen2.5-7b\",\"tokens\":2e7,\"packing\":\"off\",\"mean_length\":800,"
+                  "\"gpu\":\"h100\",\"gpus\":1,\"micro_batch\":\"2\",\"checkpointing\":\"full\"");
+    const char *text = warning_of(plan, "checkpointing_without_pressure");
+    CHECK(text && strstr(text, " of 79.6 GiB; --checkpointing none is "));
+    CHECK(text && !strstr(text, "79.6 GiB of 79.6 GiB"));
+}
+
 TEST(advice_of_lora_for_full_tuning_is_better_in_what_it_promises)
 {
     static const char *const unpressed[] = {
