@@ -39,8 +39,10 @@ struct told {
 
 // --- a log -------------------------------------------------------------------
 
-// Tokens per step of the plan, for trainers that report none.
-static double planned_step_tokens(const struct history_entry *plan, struct arena *arena)
+// Tokens per step of the plan, for trainers that report none; of so many rows, where they are
+// known.
+static double planned_step_tokens(const struct history_entry *plan, struct arena *arena,
+                                  double rows)
 {
     struct json tree;
     if (!plan->document || json_read(&tree, arena, text_of(plan->document), "plan"))
@@ -48,7 +50,8 @@ static double planned_step_tokens(const struct history_entry *plan, struct arena
     const struct json *workload = json_get(&tree, "workload");
     double tokens = json_get_number(workload ? workload : &tree, "processed_tokens", NAN);
     double steps = json_get_number(workload ? workload : &tree, "steps", NAN);
-    return tokens > 0 && steps > 0 ? tokens / steps : 0;
+    double share = rows / json_get_number(json_get(&tree, "configuration"), "global_batch", NAN);
+    return tokens > 0 && steps > 0 ? tokens / steps * (share > 0 ? share : 1) : 0;
 }
 
 static enum err read_log(struct told *out, struct arena *arena, const struct runs_actual *actual,
@@ -60,13 +63,14 @@ static enum err read_log(struct told *out, struct arena *arena, const struct run
     step_series_init(series, arena);
     series->reads_back = !trainer_files_has_clock(actual->log);
     series->gpus = (int)plan->gpus;
-    series->step_tokens = actual->tokens_per_step > 0 ? (double)actual->tokens_per_step
-                                                      : planned_step_tokens(plan, arena);
     TRY(trainer_log_init(log, arena, actual->pattern, step_series_add, series));
     TRY(file_open(&file, actual->log));
     enum err err = trainer_files_read(log, file.text, actual->log);
     file_close(&file);
     TRY(err);
+    series->step_tokens = actual->tokens_per_step > 0
+                              ? (double)actual->tokens_per_step
+                              : planned_step_tokens(plan, arena, series->global_batch);
     step_series_finish(series);
     if (!series->count && !(series->run_seconds > 0) && !series->rate_count)
         return fail(ERR_INPUT,
@@ -88,13 +92,26 @@ static double rate_of(const struct told *told)
     return sustained > 0 ? sustained : step_series_mean_rate(&told->series);
 }
 
-static double hours_of(const struct told *told)
+static double steps_seconds(const struct step_series *s)
 {
-    const struct step_series *s = &told->series;
     double seconds = 0;
     for (size_t i = 0; i < s->count; i++)
         seconds += s->steps[i].seconds;
-    return (isnan(s->run_seconds) ? seconds : s->run_seconds) / 3600;
+    return seconds;
+}
+
+static double hours_of(const struct told *told)
+{
+    const struct step_series *s = &told->series;
+    return (isnan(s->run_seconds) ? steps_seconds(s) : s->run_seconds) / 3600;
+}
+
+// A log that begins at a later step is of a run that resumed there; or, where the run took far
+// longer than these steps, the end of its log.
+static bool is_resumed(const struct told *told)
+{
+    const struct step_series *s = &told->series;
+    return told->finished && s->begun > 0 && !(s->run_seconds > 1.5 * steps_seconds(s));
 }
 
 // --- numbers -----------------------------------------------------------------
@@ -146,11 +163,13 @@ static enum err check_gpus(const struct runs_actual *a, const struct history_ent
                 a->gpu_hours, a->wall_hours, gpus, (long long)plan->gpus);
 }
 
-static void write_told(struct json_writer *w, const struct told *told)
+static void write_told(struct json_writer *w, const struct told *told, bool resumed)
 {
     const struct step_series *s = &told->series;
     json_put_bool(w, "finished", told->finished);
     json_put_number(w, "steps", s->last_step);
+    if (resumed)
+        json_put_number(w, "resumed_from_step", s->begun);
     json_put_count(w, "warmup_steps", told->steady.warmup_steps);
     json_put_string(w, "steadiness", steady_verdict_name(told->steady.verdict));
     json_put_string(w, "tokens_from", step_series_origin_name(s->origin));
@@ -168,7 +187,12 @@ enum err runs_actual_document(struct out *out, struct arena *arena,
     if (a.log)
         TRY(read_log(told, arena, &a, plan));
     complete(&a, told, plan);
-    if (told->is_log && !told->finished && isnan(actual->wall_hours) && isnan(actual->gpu_hours))
+    bool given = !isnan(actual->wall_hours) || !isnan(actual->gpu_hours);
+    bool resumed = told->is_log && is_resumed(told) && !given;
+    if (resumed)
+        print_note("%s goes on from step %.0f: its rate is recorded, its hours are not", a.log,
+                   told->series.begun);
+    if (told->is_log && !told->finished && !given)
         print_note("%s ends at step %.0f, before its last: its rate is recorded, its hours are "
                    "not",
                    a.log, told->series.last_step);
@@ -180,7 +204,7 @@ enum err runs_actual_document(struct out *out, struct arena *arena,
     json_put_number(&w, "wall_hours", a.wall_hours);
     json_put_number(&w, "gpu_hours", a.gpu_hours);
     if (told->is_log)
-        write_told(&w, told);
+        write_told(&w, told, resumed);
     json_close(&w, '}');
     return OK;
 }

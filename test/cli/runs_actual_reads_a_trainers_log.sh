@@ -17,3 +17,11 @@ for log in megatron.log torchtune_disk.txt trainer_state.json events.out.tfevent
     "$GPUHOURS" runs actual 1 --log test/data/logs/$log --json 2>/dev/null | grep -E '"actual_(tokens|wall)' | tr -d ' \n'
     echo " $log"
 done
+echo "-- a run that resumed: its steps of 32 rows have half the tokens of 64, and its hours are not those of the plan"
+"$GPUHOURS" plan --model llama-3.2-1b --tokens 20M --gpu h100 --gpus 2 --stack hf-peft --packing on --json >"$work/plan.json"
+{
+    cat test/data/logs/transformers_resumed.log
+    echo "{'train_runtime': 26.5, 'train_steps_per_second': 3.7, 'train_loss': 0.99, 'epoch': 3.0}"
+} >"$work/resumed.log"
+"$GPUHOURS" runs actual --plan "$work/plan.json" --log "$work/resumed.log" --json 2>&1 | sed "s|$work|WORK|" |
+    grep -E '^gpuhours|"actual_(tokens|wall)'
