@@ -90,10 +90,10 @@ static size_t part(double *values, size_t first, size_t last, double pivot, bool
 }
 
 // Quickselect among the values from first to last: puts the one of that rank where sorting would,
-// smaller ones before, larger after.
+// smaller ones before, larger after. What is not a number has no place, and ends it.
 static void place(double *values, size_t first, size_t last, size_t rank)
 {
-    while (first < last) {
+    while (first < last && !isnan(values[first + (last - first) / 2])) {
         double pivot = values[first + (last - first) / 2];
         size_t equal = part(values, first, last, pivot, false);
         if (rank < equal) {

@@ -78,3 +78,14 @@ TEST(stats_student_quantiles_match_published_values)
     CHECK_NEAR(stats_student_quantile(0.95, 120), 1.658, 3e-4);
     CHECK_NEAR(stats_student_quantile(0.95, 1000), 1.6449, 2e-3);
 }
+
+TEST(stats_quick_range_ends_where_values_are_not_numbers)
+{
+    double values[64];
+    for (size_t i = 0; i < 64; i++)
+        values[i] = i % 3 ? (double)i : NAN;
+    stats_quick_range(values, 64);
+    for (size_t i = 0; i < 64; i++)
+        values[i] = NAN;
+    CHECK(isnan(stats_quick_range(values, 64).mid));
+}

@@ -308,6 +308,10 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
     struct timing timing;
     compute_time(&timing, step, request, card->gpu, &card->links);
     walk->out->timed++;
+    if (!isfinite(timing.step_seconds)) { // a sampler beside the trainer has no room
+        note_miss(walk->out, &result);
+        return;
+    }
     struct efficiency efficiency = efficiency_of(walk, card, request);
     double lengths = forecast_lengths(&result.workload.processed_factor, efficiency.log_spread);
     struct forecast_input input = {
