@@ -204,7 +204,8 @@ static const struct trainer_log_key *key_before(const char *from, const char *en
         end--;
     for (const char *at = from; at < end; at++)
         if (strchr("|;]>}[{%", *at) || (strchr(",:", *at) && (at + 1 == end || at[1] == ' ')) ||
-            ((*at == '-' || *at == ' ') && at[1] == ' ') || (*at == '(' && !memchr(at, ')', (size_t)(end - at))))
+            ((*at == '-' || *at == ' ') && at[1] == ' ') ||
+            (*at == '(' && !memchr(at, ')', (size_t)(end - at))))
             from = at + 1;
     while (from < end && (strchr(" \t'\"(*.:)=", *from) || (*from & 0x80))) // bullets, emoji
         from++;
