@@ -70,6 +70,7 @@ struct stack {
     double update_copies;       // of one state, alive in the update (an optimizer over lists)
     int held_gradients;         // enum stack_gradients
     bool reentrant;             // each recomputed layer runs a backward pass of its own
+    bool input_gradients;       // recomputation asks for gradients of an encoder's patches
     double inner_gradients;     // of the feed-forward network at once; kernels in place need fewer
     bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
@@ -81,6 +82,7 @@ struct stack {
     bool remakes;               // a whole-model compiler recomputes norm and gate outputs
     double loss_bytes;          // kept per logit at the peak
     double loss_most_bytes;     // of all logits, where they are computed in chunks
+    bool pads_vocabulary;       // the head has columns up to a multiple of 64 or more
     double loss_moved_bytes;    // per logit, forward and backward
     bool labelled_head;         // the head runs on labelled tokens only
     double launch_seconds;      // of the host per operation launched

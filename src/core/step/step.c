@@ -56,6 +56,15 @@ static const struct traffic residual_traffic[] = { { 6, 6, 1, 1, 1 },
                                                    { 2, 2, 0, 0, 0 },
                                                    { 6, 6, 1, 1, 0 } };
 
+int step_alignment(double element_bytes, double width, double other_width)
+{
+    int bytes = 16;
+    while (bytes > 1 && (fmod(element_bytes * width, bytes) > 0 ||
+                         fmod(element_bytes * other_width, bytes) > 0))
+        bytes /= 2;
+    return bytes;
+}
+
 static double element_bytes(const struct build *b)
 {
     return b->request->recipe->precision == RECIPE_FP32 ? 4 : 2;
@@ -327,8 +336,10 @@ static void add_linear(struct build *b, const struct model_linear *linear, bool 
     struct step_op to_input = product(b, linear->name, STEP_BACKWARD, rows, in, out);
     struct step_op to_weight = product(b, linear->name, STEP_BACKWARD, in, out, rows);
     struct step_op *ops[] = { &forward, &to_input, &to_weight };
+    bool padded = routed || (linear->role == MODEL_HEAD && b->request->stack->pads_vocabulary);
     for (int i = 0; i < 3; i++) {
         ops[i]->small = small;
+        ops[i]->aligned = padded || b->tensor > 1 ? 0 : step_alignment(element_bytes(b), in, out);
         if (routed)
             moe_repeat(ops[i], &b->moe, b->request);
     }
