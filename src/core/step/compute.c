@@ -414,7 +414,7 @@ static double launch_seconds(enum step_phase phase, const struct stack *stack)
     return share * stack->launch_seconds;
 }
 
-static double host_seconds(const struct step_op *op, const struct stack *stack)
+double compute_host_seconds(const struct step_op *op, const struct stack *stack)
 {
     enum step_phase phase = op->graphless ? STEP_WITHOUT_GRADIENTS : op->phase;
     return op->launches * launch_seconds(phase, stack);
@@ -450,7 +450,7 @@ static void add_ops(struct timing *t, const struct step *step, const struct step
         const struct step_op *op = &step->ops[i];
         double repeats = op->repeats * (step_trains(op->phase) ? rounds : 1);
         double seconds = once[i] * repeats;
-        double host = repeats * host_seconds(op, r->stack);
+        double host = repeats * compute_host_seconds(op, r->stack);
         if (op->phase == STEP_UPDATE) {
             t->update_seconds += seconds + host;
             continue;

@@ -199,6 +199,33 @@ TEST(run_widths_follow_the_lengths_column)
     CHECK(strstr(error_text(), "X-1") && strstr(error_text(), "lengths"));
 }
 
+TEST(run_with_images_has_those_of_a_micro_batch_and_is_compared_with_its_like)
+{
+    static const char columns[] =
+        "id,source,model,method,seq_len,packed,images,image_size,micro_batch,stack,gpu,n_gpus\n";
+    static const char *const rows[] = {
+        "X-1,o/r,qwen2.5-vl-7b,lora,2400,full,2,1024x768,3,hf-peft,H200,1",
+        "X-1,o/r,qwen2.5-7b,lora,2400,full,2,1024x768,3,hf-peft,H200,1",
+        "X-1,o/r,qwen2.5-vl-7b,lora,2400,full,2,,3,hf-peft,H200,1",
+    };
+    static const char *const errors[] = { NULL, "qwen2.5-7b reads text alone", "image_size" };
+    struct knowledge k = knowledge_open();
+    for (int i = 0; i < 3; i++) {
+        struct run *run;
+        size_t count;
+        struct setup setup;
+        struct text csv = text_of(text_format(&test_arena, "%s%s\n", columns, rows[i]));
+        CHECK(!run_read(&run, &count, &test_arena, csv, "runs.csv"));
+        enum err err = run_setup(&setup, &test_arena, run, &k.catalog, k.stacks, k.stack_count);
+        CHECK(!err == !errors[i]);
+        if (errors[i])
+            CHECK(strstr(error_text(), errors[i]));
+        else
+            CHECK(setup.batch.images.images == 6 && setup.batch.images.tokens == 6 * 1001 &&
+                  !strcmp(calibration_place(NULL, &setup).names[EVIDENCE_KIND], "vision"));
+    }
+}
+
 TEST(run_documents_in_packed_rows_attend_to_themselves)
 {
     struct setup setup;

@@ -89,6 +89,31 @@ TEST(compute_of_our_engine_is_near_its_steps_at_every_length_of_rows)
     }
 }
 
+TEST(compute_of_products_whose_rows_begin_between_16_bytes_is_within_a_fifth_of_cublas)
+{
+    // TFLOP/s of a head on 8,192 rows of 4,096 on an H200 (bench/results/h200.md).
+    static const struct {
+        int64_t vocabulary;
+        double rate;
+    } measured[] = { { 32000, 695 }, { 32001, 99 }, { 32002, 286 }, { 32004, 287 } };
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-2-7b", "hf", 2, 4096);
+    struct model model = *setup.model;
+    double head[4] = { 0 };
+    for (int i = 0; i < 4; i++) {
+        model.vocabulary = measured[i].vocabulary;
+        setup.model = &model;
+        struct estimate estimate = knowledge_estimate(&setup);
+        head[i] = estimate.timing.matmul_seconds;
+    }
+    // Two products a step of it, and as many FLOP in all: what the odd ones take more.
+    double flops = 2 * 2 * 8192 * 4096.0 * 32000;
+    for (int i = 1; i < 4; i++) {
+        double more = flops * (1 / measured[i].rate - 1 / measured[0].rate) / 1e12;
+        CHECK_NEAR(head[i] - head[0], more, 0.2);
+    }
+}
+
 TEST(compute_of_attention_is_within_6_percent_of_pytorchs_kernels_at_every_length_of_rows)
 {
     // Milliseconds forward and backward of 32 heads, 16,384 tokens or one row, on one H200:
