@@ -70,6 +70,7 @@ const struct field stack_fields[] = {
     FIELD(stack, copies_on_save, FLAG, "a checkpoint copies 8-bit linears on the GPU",
           .since = "0.9.7"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
+    FIELD(stack, fp8_gathers, FLAG, "FSDP gathers linears in 8 bits under fp8"),
     FIELD(stack, rowwise_scales, FLAG, "fp8 has a scale for each row of a tensor",
           .since = "0.10.1"),
     FIELD(stack, remakes, FLAG, "a whole-model compiler recomputes norm and gate outputs"),

@@ -78,6 +78,7 @@ struct stack {
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
     bool copies_on_save;        // a checkpoint copies 8-bit linears first (bitsandbytes 0.38, 0.39)
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
+    bool fp8_gathers;           // FSDP gathers linears in 8 bits under fp8
     bool rowwise_scales;        // fp8 has a scale for each row, not for each tensor
     bool remakes;               // a whole-model compiler recomputes norm and gate outputs
     double loss_bytes;          // kept per logit at the peak

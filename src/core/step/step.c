@@ -410,11 +410,14 @@ static void add_mask(struct build *b, double copied, double heads_each, double s
 
 // Eager attention writes all scores, scales and masks them, has their softmax in fp32, and reads
 // them again: by transformers' code 28 bytes a score in each pass in 16 bits, 24 and 20 in fp32,
-// which its kernels move at 0.66 of a copy's rate (bench/results/h200.md).
+// which its kernels move at 0.66 of a copy's rate (bench/results/h200.md). A fused softmax reads the
+// half below the diagonal and writes all, as llm.c's without cuDNN does.
 static void add_scores(struct build *b, double scores)
 {
     bool wide = element_bytes(b) == 4; // a table's bytes are of elements of 16 bits
     struct traffic traffic = { wide ? 12 : 28, wide ? 10 : 28, 5, 4, 0.66 };
+    if (b->request->stack->kernels == STACK_FUSED)
+        traffic = (struct traffic){ 7, 11, 1, 1, 0 };
     add_elementwise(b, "scores", traffic, scores, 0);
 }
 

@@ -266,6 +266,38 @@ TEST(compute_card_sustains_what_its_power_limit_feeds)
     CHECK_NEAR(gaudi3 / compute_matmul_flops_per_s(card(&k, "gaudi2"), RECIPE_BF16), 1.8, 0.03);
 }
 
+TEST(compute_of_a_card_cut_down_in_its_units_is_near_its_peak)
+{
+    // A 7B in rows of 16,384 tokens on four H20 of 148 TFLOP/s: 7,384 tokens/s with
+    // FlashAttention-2 (NOV-042); documents of about 9,000 tokens.
+    struct knowledge k = knowledge_open();
+    CHECK_NEAR(compute_matmul_flops_per_s(card(&k, "h20-sxm"), RECIPE_BF16), 0.95 * 148e12, 1e-9);
+    CHECK(compute_matmul_flops_per_s(card(&k, "h800-sxm"), RECIPE_BF16) < 0.8 * 989e12);
+    struct setup setup = knowledge_setup(&k, "qwen2.5-7b", "hf-liger-deepspeed", 1, 16384);
+    setup.gpu = card(&k, "h20-sxm");
+    setup.node = catalog_node_of(&k.catalog, setup.gpu);
+    setup.recipe.method = RECIPE_FULL;
+    setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    setup.recipe.attention = RECIPE_FLASH2;
+    setup.layout.data = 4;
+    setup.layout.zero = 3;
+    setup.accumulation = 4;
+    setup.batch.squares = 16384.0 * 12700; // lognormal, of spread 0.59
+    CHECK_NEAR(knowledge_estimate(&setup).tokens_per_s, 7384, 0.12);
+}
+
+TEST(compute_of_eager_attention_in_a_fused_stack_is_near_what_llm_c_took)
+{
+    // GPT-2 without cuDNN, 32 rows of 1,024 on an A100 PCIe: 125,356 tokens/s (NOV-119).
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "gpt-2-124m", "llm.c", 32, 1024);
+    setup.gpu = card(&k, "a100-pcie-40gb");
+    setup.recipe.method = RECIPE_FULL;
+    setup.recipe.attention = RECIPE_ATTENTION_EAGER;
+    setup.accumulation = 16;
+    CHECK_NEAR(knowledge_estimate(&setup).tokens_per_s, 125356, 0.1);
+}
+
 TEST(compute_fp4_products_run_at_the_cards_fp4_rate)
 {
     struct knowledge k = knowledge_open();
