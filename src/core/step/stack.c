@@ -106,6 +106,8 @@ const struct field stack_fields[] = {
           "of the first step of each alignment of widths, per layer", .since = "0.2.0"),
     FIELD(stack, overlap, SHARE, "of communication that can overlap with compute"),
     FIELD(stack, slack, NUMBER, "reserved over allocated memory when shapes repeat"),
+    FIELD(stack, trainer_spread, NUMBER,
+          "half of the 80 % range of the speed of trainers that go by its name, as a logarithm"),
     FIELD(stack, memory_spread, NUMBER, "half of the 80 % range of memory, as a logarithm",
           .since = "0.3.0"),
     FIELD(stack, quantized_spread, NUMBER, "the same under qlora", .since = "0.3.0"),

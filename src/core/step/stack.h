@@ -105,6 +105,7 @@ struct stack {
     double dropout;       // on adapters, unless the recipe gives one
     double slack;         // reserved over allocated memory when shapes repeat
     double memory_spread; // half of the 80 % range of measured over planned memory, as logarithm
+    double trainer_spread; // the same of the speed of different trainers that go by its name
     double quantized_spread;   // the same under qlora
     bool offloads_checkpoints; // layer inputs of full recomputation go to the host
     double context_bytes;      // CUDA context, libraries and communicators, per GPU

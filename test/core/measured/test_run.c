@@ -60,7 +60,9 @@ TEST(run_of_an_unknown_framework_has_adapters_by_peft_or_is_a_trainer_of_its_own
     CHECK(!strcmp(setup.stack->name, "other-fused"));
 }
 
-TEST(run_of_an_unknown_trainer_has_a_wider_range_than_any_known_one)
+// Of 19 sources of such trainers one in five is beyond a factor of 1.36, each without its own runs;
+// with ten that tell less, 1.43.
+TEST(run_of_an_unknown_trainer_has_the_range_that_such_trainers_have)
 {
     struct knowledge k = knowledge_open();
     struct calibration read = { 0 };
@@ -72,7 +74,9 @@ TEST(run_of_an_unknown_trainer_has_a_wider_range_than_any_known_one)
         struct setup setup = knowledge_setup(&k, "llama-3.1-8b", names[i][0], 4, 2048);
         struct setup other = knowledge_setup(&k, "llama-3.1-8b", names[i][1], 4, 2048);
         known[i] = calibration_at(&read, &setup).log_spread;
-        CHECK(calibration_at(&read, &other).log_spread > 1.2 * known[i]);
+        double spread = calibration_at(&read, &other).log_spread;
+        CHECK(spread > 2 * known[i]);
+        CHECK(STATS_P90 * spread > log(1.36) && STATS_P90 * spread < log(1.6));
     }
 }
 
