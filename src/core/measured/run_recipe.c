@@ -544,6 +544,8 @@ enum err run_setup(struct setup *out, struct arena *arena, const struct run *run
     if (!run->gpu || is_size_alone(run->gpu))
         return OK;
     TRY(catalog_gpu(&out->gpu, catalog, run->gpu));
+    if (out->recipe.precision == RECIPE_BF16 && !out->gpu->supports_bf16)
+        out->recipe.precision = RECIPE_FP16;
     out->node = find_node(arena, run, catalog, out->gpu);
     return OK;
 }

@@ -135,6 +135,16 @@ TEST(run_blank_cells_leave_the_stacks_defaults)
     CHECK(setup.recipe.optimizer == RECIPE_ADAMW && setup.recipe.states == RECIPE_DTYPE_AUTO);
 }
 
+TEST(run_on_a_card_without_bf16_is_of_fp16_unless_it_says_otherwise)
+{
+    struct setup setup;
+    struct run *run;
+    CHECK(!setup_of(&setup, &run, "X-1,o/r,Llama-2-7B,lora,,2048,yes,1,,hf,T4-16GB,1,,,"));
+    CHECK(setup.recipe.precision == RECIPE_FP16);
+    CHECK(!setup_of(&setup, &run, "X-1,o/r,Llama-2-7B,lora,,2048,yes,1,,hf,L4,1,,,"));
+    CHECK(setup.recipe.precision == RECIPE_BF16);
+}
+
 TEST(run_notes_change_nothing)
 {
     static const char *const misleading[] = {
