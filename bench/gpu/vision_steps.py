@@ -36,7 +36,16 @@ CASES = [("qwen2.5-vl-3b", "lora", 4, 200, 1, (1024, 768), False),
          ("qwen3-vl-8b", "full", 2, 300, 2, (640, 640), True),
          ("internvl3-8b", "lora", 2, 300, 1, (1024, 768), True),
          ("gemma-3-4b", "full", 4, 400, 1, (1024, 768), False),
-         ("llava-1.5-13b", "lora", 4, 300, 2, (640, 480), True)]
+         ("llava-1.5-13b", "lora", 4, 300, 2, (640, 480), True),
+         # forecast after these were reference runs: held against the range that they gave
+         ("qwen2.5-vl-7b", "lora", 2, 200, 4, (224, 224), False),
+         ("qwen2.5-vl-32b", "lora", 1, 300, 1, (1024, 768), True),
+         ("qwen3-vl-2b", "lora", 16, 100, 1, (512, 512), False),
+         ("qwen3-vl-8b", "lora", 1, 200, 6, (800, 608), True),
+         ("qwen2-vl-2b", "lora", 16, 60, 1, (336, 336), True),
+         ("llava-1.5-7b", "full", 8, 200, 1, (640, 480), True),
+         ("internvl3-2b", "full", 8, 300, 1, (448, 448), False),
+         ("gemma-3-27b", "lora", 2, 300, 1, (1024, 768), True)]
 TARGETS = r".*language_model.*\.(q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj)"
 QWEN = dict(image_token_id=151655, vision_start_token_id=151652, vision_end_token_id=151653)
 ROPE = dict(rope_type="default", rope_theta=1e6)
@@ -54,6 +63,24 @@ SHAPES = {
                                     rope_parameters=dict(ROPE, mrope_section=[24, 20, 20], mrope_interleaved=True)),
                     dict(depth=27, hidden_size=1152, num_heads=16, intermediate_size=4304, out_hidden_size=4096, patch_size=16,
                          spatial_merge_size=2, deepstack_visual_indexes=[8, 16, 24]), dict(QWEN, tie_word_embeddings=False)),
+    "qwen2.5-vl-32b": ("Qwen2_5_VL", dict(hidden_size=5120, num_hidden_layers=64, num_attention_heads=40, num_key_value_heads=8,
+                                          intermediate_size=27648, vocab_size=152064, rope_parameters=dict(ROPE, mrope_section=[16, 24, 24])),
+                       dict(depth=32, hidden_size=1280, num_heads=16, intermediate_size=3456, out_hidden_size=5120, window_size=112,
+                            fullatt_block_indexes=[7, 15, 23, 31], patch_size=14, spatial_merge_size=2), dict(QWEN, tie_word_embeddings=False)),
+    "qwen3-vl-2b": ("Qwen3VL", dict(hidden_size=2048, num_hidden_layers=28, num_attention_heads=16, num_key_value_heads=8, head_dim=128,
+                                    intermediate_size=6144, vocab_size=151936,
+                                    rope_parameters=dict(ROPE, mrope_section=[24, 20, 20], mrope_interleaved=True)),
+                    dict(depth=24, hidden_size=1024, num_heads=16, intermediate_size=4096, out_hidden_size=2048, patch_size=16,
+                         spatial_merge_size=2, deepstack_visual_indexes=[5, 11, 17]), dict(QWEN, tie_word_embeddings=True)),
+    "internvl3-2b": ("InternVL", dict(model_type="qwen2", hidden_size=1536, num_hidden_layers=28, num_attention_heads=12,
+                                      num_key_value_heads=2, intermediate_size=8960, vocab_size=151674),
+                     dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
+                          image_size=[448, 448], patch_size=[14, 14], attention_bias=True, use_mean_pooling=True),
+                     dict(image_token_id=151667, image_seq_length=256, downsample_ratio=0.5, tie_word_embeddings=False)),
+    "gemma-3-27b": ("Gemma3", dict(hidden_size=5376, num_hidden_layers=62, num_attention_heads=32, num_key_value_heads=16, head_dim=128,
+                                   intermediate_size=21504, vocab_size=262208, sliding_window=1024),
+                    dict(hidden_size=1152, num_hidden_layers=27, num_attention_heads=16, intermediate_size=4304, image_size=896, patch_size=14),
+                    dict(image_token_index=262144, mm_tokens_per_image=256, tie_word_embeddings=True)),
     "qwen3-vl-4b": ("Qwen3VL", dict(hidden_size=2560, num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8, head_dim=128,
                                     intermediate_size=9728, vocab_size=151936,
                                     rope_parameters=dict(ROPE, mrope_section=[24, 20, 20], mrope_interleaved=True)),
@@ -127,7 +154,7 @@ def pixels_of(kind, vision, row):
         return dict(pixel_values=pixels, image_grid_thw=grid), down * across // vision["spatial_merge_size"] ** 2
     side = vision["image_size"]
     if kind == "InternVL":
-        tiles = 13  # 4 × 3 of an image of 1024 × 768, and the whole of it
+        tiles = {1024: 13, 448: 1}[row["size"][0]]  # 4 × 3 of an image of 1024 × 768, and the whole of it
         return dict(pixel_values=torch.randn(count * tiles, 3, *side, device="cuda", dtype=torch.bfloat16)), 256 * tiles
     tokens = 256 if kind == "Gemma3" else (side // vision["patch_size"]) ** 2
     return dict(pixel_values=torch.randn(count, 3, side, side, device="cuda", dtype=torch.bfloat16)), tokens
