@@ -12,6 +12,7 @@
 #   make cuda-parity     compare GPU operations with the CPU's, and time them
 #   make check-oracles   compare with npm's and Debian's implementations
 #   make check-page      the page and a report in a headless Chromium
+#   make check-host      files, processes and threads (test/host), for SAN=thread
 #
 #   make fuzz-again      replay the fuzzers' inputs, as CI does (also fuzz-keep, fuzz-large: see below)
 #   make check-random    COUNT random requests from SEED keep what must hold between plans
