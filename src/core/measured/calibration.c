@@ -234,8 +234,8 @@ static double experts_spread(const struct setup *setup)
     return moe_spread(&request, rate);
 }
 
-// What the step itself leaves open: how experts are loaded, and which trainer runs it, where that is
-// not known.
+// What the step itself leaves open: how experts are loaded, and which trainer runs it, where that
+// is not known.
 static double step_spread(const struct setup *setup)
 {
     return hypot(experts_spread(setup), setup->stack->trainer_spread / STATS_P90);

@@ -332,7 +332,8 @@ static enum err read_images(struct setup *setup, struct arena *arena, const stru
     TRY(vision_measure(&image, setup->model->tower, &size));
     struct vision_load one = { 0 };
     vision_load_add(&one, &image);
-    setup->batch.images = setup->worst.images = vision_load_scaled(&one, rows_of(run) * run->images);
+    setup->batch.images = setup->worst.images =
+        vision_load_scaled(&one, rows_of(run) * run->images);
     return OK;
 }
 

@@ -195,9 +195,10 @@ static const double BUILT_IN_FORWARD = 0.92, BUILT_IN_BACKWARD = 0.6, BUILT_IN_L
 // cache has three quarters of a head of 131,072 tokens, and the forward pass lost a tenth.
 static const double TILE_ROWS = 128, MISSED_SHARE = 0.33;
 
-// Of the rate of products whose rows begin at multiples of 16 bytes, as tensor maps need them. 8,192
-// × 4,096 by 32,000 columns ran at 695 TFLOP/s on an H200, by 32,004 and 32,002 at 287, by 32,001 at
-// 99; 3,420 columns, or as many rows, at 0.37 and 0.33 of 3,424's (bench/results/h200.md).
+// Of the rate of products whose rows begin at multiples of 16 bytes, as tensor maps need them.
+// 8,192 × 4,096 by 32,000 columns ran at 695 TFLOP/s on an H200, by 32,004 and 32,002 at 287, by
+// 32,001 at 99; 3,420 columns, or as many rows, at 0.37 and 0.33 of 3,424's
+// (bench/results/h200.md).
 static double aligned_rate(int aligned)
 {
     return aligned <= 0 || aligned >= 16 ? 1 : aligned >= 4 ? 0.38 : 0.15;

@@ -93,8 +93,8 @@ static void add_linear(struct build *b, const char *name, double rows, double ou
     *(b->trained ? &b->out->trained_weights : &b->out->frozen_weights) += b->repeats * in * out;
 }
 
-// Bytes per element read and written, by PyTorch's own kernels. Under autocast norms run in fp32, to
-// and from which their inputs and outputs are cast; so do rotary positions (kernels of Qwen's
+// Bytes per element read and written, by PyTorch's own kernels. Under autocast norms run in fp32,
+// to and from which their inputs and outputs are cast; so do rotary positions (kernels of Qwen's
 // encoders, bench/results/h200.md).
 static void add_elementwise(struct build *b, const char *name, double forward, double backward,
                             double elements)
@@ -108,9 +108,9 @@ static void add_elementwise(struct build *b, const char *name, double forward, d
                                  .launches = 1 });
 }
 
-// Every patch sees all others: nothing is masked. squares: Σ n² over the images. Images of their own
-// sizes lie in one row, of which a kernel without lengths computes one image or window after the
-// other. A window costs the host of an H200 41 to 53 µs without gradients, 318 µs with them and
+// Every patch sees all others: nothing is masked. squares: Σ n² over the images. Images of their
+// own sizes lie in one row, of which a kernel without lengths computes one image or window after
+// the other. A window costs the host of an H200 41 to 53 µs without gradients, 318 µs with them and
 // recomputation (bench/results/h200.md).
 static void add_attention(struct build *b, int64_t head, double patches, double width,
                           double squares)
@@ -218,10 +218,10 @@ void encoder_list(struct encoder *out, const struct step_request *request)
                        .size = recipe->precision == RECIPE_FP32 ? 4 : 2,
                        .trained = recipe->trains_encoder && recipe->method == RECIPE_FULL,
                        .adapted = recipe->trains_encoder && recipe->method != RECIPE_FULL };
-    // Under recomputation transformers asks for gradients of all embeddings, those of patches too: a
-    // frozen encoder then runs backward as well (transformers 5.17, seen on an H200).
-    b.passed = !b.trained && !b.adapted && recomputes(request) &&
-               request->stack->input_gradients && !v->unnamed_embedding;
+    // Under recomputation transformers asks for gradients of all embeddings, those of patches too:
+    // a frozen encoder then runs backward as well (transformers 5.17, seen on an H200).
+    b.passed = !b.trained && !b.adapted && recomputes(request) && request->stack->input_gradients &&
+               !v->unnamed_embedding;
     double pixels = 3 * (double)(v->patch * v->patch), layers = (double)v->layers;
     double full = v->window > 0 ? (double)v->full_layers : layers;
     b.repeats = 1;

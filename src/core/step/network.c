@@ -161,8 +161,9 @@ static double weights_gather(const struct step *step, const struct step_request 
                               step->quantized_weights, gathers_fp8(r));
     if (!gathers_fp8(r))
         return bytes;
-    double wide = (double)(model_embedding_parameters(r->model) + // embedding and head stay 16 bits
-                           (r->model->tied_embeddings ? 0 : r->model->width * r->model->vocabulary));
+    double wide =
+        (double)(model_embedding_parameters(r->model) + // embedding and head stay 16 bits
+                 (r->model->tied_embeddings ? 0 : r->model->width * r->model->vocabulary));
     return bytes + wide / (double)r->layout->tensor;
 }
 

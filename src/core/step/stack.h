@@ -99,12 +99,12 @@ struct stack {
     double first_width_seconds; // at the first sight of a width, where cuDNN runs attention
     double
         first_steps_seconds; // of the first step of each alignment, per layer: kernels are loaded
-    double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip
-    double pause_seconds; // of the host per adapted linear and micro-batch, while the GPU waits
-    double overlap;       // share of communication that can overlap with compute
-    double dropout;       // on adapters, unless the recipe gives one
-    double slack;         // reserved over allocated memory when shapes repeat
-    double memory_spread; // half of the 80 % range of measured over planned memory, as logarithm
+    double step_seconds;   // of the host per optimizer step, outside the passes: loader, log, clip
+    double pause_seconds;  // of the host per adapted linear and micro-batch, while the GPU waits
+    double overlap;        // share of communication that can overlap with compute
+    double dropout;        // on adapters, unless the recipe gives one
+    double slack;          // reserved over allocated memory when shapes repeat
+    double memory_spread;  // half of the 80 % range of measured over planned memory, as logarithm
     double trainer_spread; // the same of the speed of different trainers that go by its name
     double quantized_spread;   // the same under qlora
     bool offloads_checkpoints; // layer inputs of full recomputation go to the host

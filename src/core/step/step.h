@@ -130,20 +130,20 @@ struct step_op {
     // Of products' or of a copy's rate, 0: by the shape, the stack's; of attention's with the
     // decoder's heads, 0: all of it.
     double share;
-    double launches;             // kernels started by the host
-    double kept_bytes;           // kept from forward to backward when nothing is recomputed
-    double output_bytes;         // of its result, of products and attention
-    double score_bytes;          // of kept_bytes, eager attention's scores
-    bool cheap;                  // selective recomputation recomputes it
-    bool fp32;                   // runs on the 32-bit units: fp32 adapters
-    double weighs;               // tensors of weights that it reads, which ZeRO-3 fetches for it
-    bool small;                  // runs on the 8- or 4-bit units
-    bool masked;                 // attention over the whole matrix of scores, half of it masked
-    double length;               // of what attends to itself; 0: as the batch has it
-    bool of_images;              // of their encoder and projector, or attention to them
-    int aligned;                 // bytes at whose multiples its rows begin; 0: 16 or more
-    bool graphless;              // nothing before it has gradients: no graph is built
-    bool adapter;                // of LoRA: a reference without adapters leaves it out
+    double launches;     // kernels started by the host
+    double kept_bytes;   // kept from forward to backward when nothing is recomputed
+    double output_bytes; // of its result, of products and attention
+    double score_bytes;  // of kept_bytes, eager attention's scores
+    bool cheap;          // selective recomputation recomputes it
+    bool fp32;           // runs on the 32-bit units: fp32 adapters
+    double weighs;       // tensors of weights that it reads, which ZeRO-3 fetches for it
+    bool small;          // runs on the 8- or 4-bit units
+    bool masked;         // attention over the whole matrix of scores, half of it masked
+    double length;       // of what attends to itself; 0: as the batch has it
+    bool of_images;      // of their encoder and projector, or attention to them
+    int aligned;         // bytes at whose multiples its rows begin; 0: 16 or more
+    bool graphless;      // nothing before it has gradients: no graph is built
+    bool adapter;        // of LoRA: a reference without adapters leaves it out
 };
 
 struct step {

@@ -53,7 +53,7 @@ struct vision {
     bool apart; // the decoder is trained by itself too: encoders are loaded for images alone
     // The encoder: a transformer over patches, class_tokens more per tile.
     int64_t layers, width, heads, ffn_width, class_tokens;
-    bool gated, rotary; // positions are turned into queries and keys, in fp32
+    bool gated, rotary;          // positions are turned into queries and keys, in fp32
     int64_t window, full_layers; // patches of a window's side; layers that have none
     int64_t encoded_tiles;       // empty tiles are computed up to this number
     // transformers does not name its embedding of patches, and so asks for no gradients of it.
