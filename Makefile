@@ -12,6 +12,7 @@
 #   make cuda-parity     compare GPU operations with the CPU's, and time them
 #   make check-oracles   compare with npm's and Debian's implementations
 #   make check-page      the page and a report in a headless Chromium
+#   make check-host      files, processes and threads (test/host), for SAN=thread
 #
 #   make fuzz-again      replay the fuzzers' inputs, as CI does (also fuzz-keep, fuzz-large: see below)
 #   make check-random    COUNT random requests from SEED keep what must hold between plans
@@ -86,7 +87,7 @@ COMMANDS := $(call object,$(filter-out %/main.c,$(CLI))) $(BUILD)/version.o # fo
 
 # --- targets -----------------------------------------------------------------
 
-.PHONY: all forecast build check check-oracles check-page check-random check-torture check-kills lint web fuzz fuzz-again fuzz-keep fuzz-large bench benches cuda-parity install uninstall deb manuals docs clean FORCE
+.PHONY: all forecast build check check-host check-oracles check-page check-random check-torture check-kills lint web fuzz fuzz-again fuzz-keep fuzz-large bench benches cuda-parity install uninstall deb manuals docs clean FORCE
 .DELETE_ON_ERROR: # a command that fails after `> $@` leaves no half file
 # What a laptop needs comes first: nvcc takes longer than everything else together, so plain `make`
 # shows a forecast before it starts.
@@ -99,13 +100,18 @@ forecast: $(PROGRAM)
 build: $(PROGRAM) $(if $(NVCC),build/libgpuhours-cuda.so)
 STAND_INS := $(BUILD)/stand_in/trainer $(BUILD)/stand_in/nvml.so $(BUILD)/stand_in/no_curl.so
 FAULTS := $(if $(SAN),,$(BUILD)/faults/torture $(BUILD)/faults/inject.so)
+# Tests run beside each other: a thread that has nothing to do leaves its core to the others.
+TEST_VARIABLES := OMP_WAIT_POLICY=passive \
+    TSAN_OPTIONS="die_after_fork=0 suppressions=$(CURDIR)/test/faults/races_that_are_meant" \
+    GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in FAULTS=$(if $(FAULTS),$(BUILD)/faults)
 check: $(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(STAND_INS) $(FAULTS) \
        $(if $(SAN)$(if $(FOUND_WASM),,$(filter 0,$(INSTALL))),,build/gpuhours.html)
-	$(Q)TSAN_OPTIONS="die_after_fork=0 suppressions=$(CURDIR)/test/faults/races_that_are_meant" \
-	 GPUHOURS=$(PROGRAM) MANUAL=$(BUILD)/manual STAND_INS=$(BUILD)/stand_in FAULTS=$(if $(FAULTS),$(BUILD)/faults) \
-	 $(BUILD)/tests $(ONLY)
+	$(Q)$(TEST_VARIABLES) $(BUILD)/tests $(ONLY)
+# Of the layer below the commands only: for SAN=thread, at a third of what check compiles.
+check-host: $(BUILD)/host/tests $(STAND_INS)
+	$(Q)$(TEST_VARIABLES) $(BUILD)/host/tests $(or $(ONLY),test/host)
 check-page: $(PROGRAM) $(BUILD)/tests build/gpuhours.html build/page/node_modules build/deps-page
-	$(Q)GPUHOURS=$(PROGRAM) $(BUILD)/tests test/web/browser
+	$(Q)$(TEST_VARIABLES) $(BUILD)/tests test/web/browser
 check-random: $(BUILD)/few/tests
 	$(Q)RANDOM_COUNT=$(or $(COUNT),20000) RANDOM_SEED=$(or $(SEED),$(shell date +%s)) $< plans_of_random_requests
 # At most 2,000 calls of a kind, with SAN=1 below the sanitizers; MOST=40 is a look of a few minutes. JOBS of them at once.
@@ -134,12 +140,13 @@ clean:
 
 $(PROGRAM): $(LIBRARY) $(COMMANDS) $(call object,src/cli/main.c)
 $(BUILD)/tests: $(LIBRARY) $(COMMANDS) $(call object,$(TESTS))
+$(BUILD)/host/tests: $(call object,$(BASE) $(CORE) $(HOST) test/main.c test/files.c $(wildcard test/host/*.c)) $(BUILD)/data.o
 $(BUILD)/manual: $(LIBRARY) $(COMMANDS) $(call object,$(wildcard tools/manual/*.c))
 $(BUILD)/encode: $(LIBRARY) $(call object,test/oracles/encode.c)
 $(BUILD)/vocabulary: $(LIBRARY) $(call object,tools/vocabulary.c) # for tools/vocabulary.sh
 $(BUILD)/page: $(LIBRARY) $(call object,tools/page.c)
-$(PROGRAM) $(BUILD)/tests $(BUILD)/manual $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
-	@echo "  link $@"
+$(PROGRAM) $(BUILD)/tests $(BUILD)/host/tests $(BUILD)/manual $(BUILD)/encode $(BUILD)/vocabulary $(BUILD)/page:
+	@mkdir -p $(@D); echo "  link $@"
 	$(Q)$(LINK) $^ $(LDLIBS) $(MPI_LIBS) -o $@
 
 # The tests with forecasts of few samples, for thousands of plans: what counts samples is compiled again.

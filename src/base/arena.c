@@ -14,6 +14,7 @@
 struct arena_block {
     struct arena_block *older;
     size_t size; // of data
+    size_t used; // of data, when a newer block came
     _Alignas(16) unsigned char data[];
 };
 
@@ -51,10 +52,11 @@ static size_t room_of(size_t size)
 
 static void push(struct arena *arena, struct arena_block *block)
 {
+    if (arena->block)
+        arena->block->used = arena->used;
     block->older = arena->block;
     arena->block = block;
     arena->used = 0;
-    POISON(block->data, block->size);
 }
 
 void arena_exhausted(size_t wanted)
@@ -88,6 +90,7 @@ static void add_block(struct arena *arena, size_t at_least)
     if (!block)
         arena_exhausted(size);
     block->size = size;
+    POISON(block->data, size);
     push(arena, block);
 }
 
@@ -161,11 +164,15 @@ struct arena_mark arena_mark(const struct arena *arena)
     return (struct arena_mark){ arena->block, arena->used };
 }
 
+// Poisons what was handed out since, and no more: that is poisoned already, and blocks are large.
 void arena_rewind(struct arena *arena, struct arena_mark mark)
 {
+    size_t used = arena->used;
     while (arena->block != mark.block) {
         struct arena_block *newest = arena->block;
+        POISON(newest->data, used);
         arena->block = newest->older;
+        used = newest->older ? newest->older->used : 0;
         if (!arena->spare || arena->spare->size < newest->size) { // keeps the largest
             free(arena->spare);
             arena->spare = newest;
@@ -173,7 +180,7 @@ void arena_rewind(struct arena *arena, struct arena_mark mark)
             free(newest);
         }
     }
-    arena->used = mark.used;
     if (arena->block)
-        POISON(arena->block->data + mark.used, arena->block->size - mark.used);
+        POISON(arena->block->data + mark.used, used - mark.used);
+    arena->used = mark.used;
 }

@@ -84,7 +84,9 @@ static bool of_source(const struct validate_row *row, const char *key)
 // Mixtures of experts have causes of error of their own.
 static const char *experts_of(const struct validate_row *row)
 {
-    return row->setup->model->experts ? "MoE" : "dense";
+    return row->setup->batch.images.images > 0 ? "with images"
+           : row->setup->model->experts        ? "MoE"
+                                               : "dense";
 }
 
 static bool of_experts(const struct validate_row *row, const char *key)

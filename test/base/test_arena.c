@@ -99,4 +99,27 @@ TEST(arena_is_poisoned_wherever_nothing_was_handed_out)
     CHECK(!__asan_address_is_poisoned(second + 39) && __asan_address_is_poisoned(second + 40));
     arena_release(&arena);
 }
+
+TEST(arena_is_poisoned_in_every_block_that_a_rewind_gives_back)
+{
+    struct arena arena = { 0 };
+    char *kept = arena_alloc(&arena, 10);
+    struct arena_mark mark = arena_mark(&arena);
+    for (int turn = 0; turn < 3; turn++) {
+        char *same_block = arena_alloc(&arena, 1000), *large = arena_alloc(&arena, 1000000);
+        char *last = arena_alloc(&arena, 1000);
+        CHECK(!__asan_address_is_poisoned(same_block + 999));
+        CHECK(!__asan_address_is_poisoned(large + 999999));
+        CHECK(__asan_address_is_poisoned(large + 1000000));
+        CHECK(!__asan_address_is_poisoned(last) && __asan_address_is_poisoned(last + 1000));
+        arena_rewind(&arena, mark);
+        CHECK(!__asan_region_is_poisoned(kept, 10));
+        for (int i = 0; i < 1000; i++)
+            CHECK(__asan_address_is_poisoned(same_block + i));
+        for (int i = 0; i < 1000000; i += 997)
+            CHECK(__asan_address_is_poisoned(large + i));
+        CHECK(__asan_address_is_poisoned(last));
+    }
+    arena_release(&arena);
+}
 #endif

@@ -25,6 +25,13 @@ static inline struct knowledge knowledge_open(void)
     return k;
 }
 
+static inline const struct gpu *knowledge_card(const struct knowledge *k, const char *name)
+{
+    const struct gpu *gpu = NULL;
+    CHECK(!catalog_gpu(&gpu, &k->catalog, name));
+    return gpu;
+}
+
 // A setup on one H200; the test changes what it is about.
 static inline struct setup knowledge_setup(const struct knowledge *k, const char *model,
                                            const char *stack, double rows, double width)

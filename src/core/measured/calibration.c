@@ -234,9 +234,16 @@ static double experts_spread(const struct setup *setup)
     return moe_spread(&request, rate);
 }
 
+// What the step itself leaves open: how experts are loaded, and which trainer runs it, where that
+// is not known.
+static double step_spread(const struct setup *setup)
+{
+    return hypot(experts_spread(setup), setup->stack->trainer_spread / STATS_P90);
+}
+
 double calibration_step_spread(const struct setup *setup)
 {
-    return hypot(experts_spread(setup), host_doubt(setup).spread);
+    return hypot(step_spread(setup), host_doubt(setup).spread);
 }
 
 struct efficiency calibration_at(const struct calibration *c, const struct setup *setup)
@@ -244,7 +251,7 @@ struct efficiency calibration_at(const struct calibration *c, const struct setup
     struct efficiency out = calibration_of(c, setup->stack);
     struct place place = calibration_place(c, setup);
     struct host_doubt host = host_doubt(setup);
-    double other = hypot(evidence_spread(&c->evidence, &place), experts_spread(setup));
+    double other = hypot(evidence_spread(&c->evidence, &place), step_spread(setup));
     out.log_spread = hypot(other, host.spread);
     out.slow_tail = hypot(other, host.slow) / out.log_spread - 1;
     return out;

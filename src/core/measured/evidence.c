@@ -28,7 +28,7 @@ const char *const evidence_factors[] = {
 };
 
 const struct field evidence_fields[] = {
-    FIELD(evidence_level, kind, TEXT, "of the model: dense or moe"),
+    FIELD(evidence_level, kind, TEXT, "of the model: dense, moe, or vision for steps with images"),
     FIELD_OF(evidence_level, factor, evidence_factors, "what the level is one of",
              .required = true),
     FIELD(evidence_level, level, TEXT, "a name, or a number of GPUs or tokens"),

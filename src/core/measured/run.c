@@ -76,6 +76,8 @@ const struct field run_fields[] = {
         "yes; no: padded to the longest; grouped by length; padding-free; full: all have seq_len"),
     FIELD(run, lengths, TEXT,
           "tokens of unpacked rows, or of documents in packed ones: the mean, or \"P10,P50,P90\""),
+    FIELD(run, images, NUMBER, "images of a row; its tokens include theirs", .since = "0.11.0"),
+    FIELD(run, image_size, TEXT, "of each, WIDTHxHEIGHT", .since = "0.11.0"),
     FIELD(run, micro_batch, NUMBER, "rows per micro-batch and GPU"),
     FIELD(run, grad_accum, NUMBER, "micro-batches per step"),
     FIELD(run, global_batch_tokens, NUMBER, "tokens per optimizer step"),

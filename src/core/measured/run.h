@@ -28,6 +28,8 @@ struct run {
     int quantization;
     int64_t seq_len;
     const char *packed, *lengths;
+    double images; // of a row
+    const char *image_size;
     double micro_batch, grad_accum, global_batch_tokens;
     const char *checkpointing, *parallelism, *offload, *framework, *stack;
     // How the stack differs from its default in this run: an index of the column's words.

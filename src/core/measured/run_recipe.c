@@ -318,6 +318,25 @@ static enum err read_batch(struct setup *setup, const struct run *run)
     return OK;
 }
 
+static enum err read_images(struct setup *setup, struct arena *arena, const struct run *run)
+{
+    if (!(run->images > 0))
+        return OK;
+    struct image_size size;
+    struct vision_image image;
+    TRY(model_find_tower(&setup->model, arena));
+    if (!setup->model->tower)
+        return fail(ERR_INPUT, "images: %s reads text alone", setup->model->name);
+    TRY(error_prefix(image_read_words(&size, text_of(run->image_size ? run->image_size : "")),
+                     "image_size: "));
+    TRY(vision_measure(&image, setup->model->tower, &size));
+    struct vision_load one = { 0 };
+    vision_load_add(&one, &image);
+    setup->batch.images = setup->worst.images =
+        vision_load_scaled(&one, rows_of(run) * run->images);
+    return OK;
+}
+
 // The share of computed tokens that the source counts, NAN where its padding is not known.
 static double counted(const struct run *run)
 {
@@ -522,9 +541,12 @@ enum err run_setup(struct setup *out, struct arena *arena, const struct run *run
     set_facts(&out->recipe, stack, run);
     set_loss(stack, run->loss);
     TRY(read_batch(out, run));
+    TRY(read_images(out, arena, run));
     if (!run->gpu || is_size_alone(run->gpu))
         return OK;
     TRY(catalog_gpu(&out->gpu, catalog, run->gpu));
+    if (out->recipe.precision == RECIPE_BF16 && !out->gpu->supports_bf16)
+        out->recipe.precision = RECIPE_FP16;
     out->node = find_node(arena, run, catalog, out->gpu);
     return OK;
 }

@@ -103,7 +103,8 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
     const struct search_result *chosen = &plan->chosen;
     if (percent_of(plan->prior.log_spread) > percent_of(runs))
         out_put(&out, "; these runs leave ± %d %%; the rest is %s", percent_of(runs),
-                plan->model->experts && chosen->recipe.experts == RECIPE_EXPERTS_EAGER
+                plan->stack->trainer_spread > 0 ? "which trainer it is"
+                : plan->model->experts && chosen->recipe.experts == RECIPE_EXPERTS_EAGER
                     ? "what a loop over experts costs the host"
                 : chosen->layout.expert > 1 ? "how evenly GPUs share the experts"
                                             : "how fast the host launches kernels");

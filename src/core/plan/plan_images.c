@@ -102,15 +102,20 @@ static double share_of_step(const struct plan *plan)
                                     .batch = setup.batch,
                                     .accumulation = setup.accumulation,
                                     .passes = setup.passes };
-    double all = 0, of_images = 0, once[STEP_OPS];
+    struct {
+        double device, host;
+    } of[2] = { 0 }; // text and images: each takes the longer of the two
+    double once[STEP_OPS];
     compute_op_times(once, step, &request, plan->chosen.gpu);
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
-        double seconds = once[i] * op->repeats;
-        all += op->phase == STEP_UPDATE ? 0 : seconds;
-        of_images += op->of_images ? seconds : 0;
+        if (op->phase == STEP_UPDATE)
+            continue;
+        of[op->of_images].device += once[i] * op->repeats;
+        of[op->of_images].host += compute_host_seconds(op, plan->stack) * op->repeats;
     }
-    return all > 0 ? of_images / all : 0;
+    double text = fmax(of[0].device, of[0].host), images = fmax(of[1].device, of[1].host);
+    return images > 0 ? images / (text + images) : 0;
 }
 
 static struct vision_load in_data(const struct plan *plan)

@@ -50,3 +50,8 @@ double attended_masked_share(const struct step_request *r)
     double full = (double)model_full_attention_layers(model);
     return r->batch.padded ? 1 : binds && !r->batch.packed ? 1 - full / (double)model->layers : 0;
 }
+
+bool attended_by_piece(const struct step_request *r)
+{
+    return has_masks(r) || attended_kernel(r) == STACK_ATTENTION_EAGER;
+}

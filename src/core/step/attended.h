@@ -15,3 +15,7 @@ double attended_squares(const struct step_request *request);
 // Of the layers, those whose attention has a mask: all where a batch is padded; without padding
 // those with a window no longer than the rows, which sdpa's kernels do not know by themselves.
 double attended_masked_share(const struct step_request *request);
+
+// Whether the encoder's attention runs image by image and window by window, because its kernel
+// takes no lengths (transformers' sdpa and eager attention; FlashAttention takes them all at once).
+bool attended_by_piece(const struct step_request *request);

@@ -89,6 +89,18 @@ static double powered_flops_per_s(const struct gpu *gpu, const struct generation
     return g->power_flops_per_s * pow(gpu->tdp_watts / g->power_watts, 2.0 / 3);
 }
 
+// A card cut down in its units alone, with power, caches and memory for several times as much, runs
+// products near its peak, and attention's kernels too. Published steps of a 7B on four H20: 87 % of
+// the peak in all with FlashAttention-2, 95 % with FlashAttention-3 (NOV-042 and 043).
+static const double CUT_SHARE = 0.95, CUT_ATTENTION = 0.9;
+
+static bool is_cut(const struct gpu *gpu)
+{
+    double powered = powered_flops_per_s(gpu, generation_of(gpu));
+    return !(gpu->measured_bf16_flops_per_s > 0) && !isinf(powered) &&
+           powered > 2 * compute_peak_flops_per_s(gpu, RECIPE_BF16);
+}
+
 double compute_matmul_flops_per_s(const struct gpu *gpu, int precision)
 {
     const struct generation *g = generation_of(gpu);
@@ -96,7 +108,7 @@ double compute_matmul_flops_per_s(const struct gpu *gpu, int precision)
            half = compute_peak_flops_per_s(gpu, RECIPE_BF16);
     double rate = gpu->measured_bf16_flops_per_s > 0
                       ? g->measured_share * gpu->measured_bf16_flops_per_s
-                      : g->datasheet_share * half;
+                      : (is_cut(gpu) ? CUT_SHARE : g->datasheet_share) * half;
     return fmin(rate, powered_flops_per_s(gpu, g)) * peak / half;
 }
 
@@ -183,6 +195,15 @@ static const double BUILT_IN_FORWARD = 0.92, BUILT_IN_BACKWARD = 0.6, BUILT_IN_L
 // cache has three quarters of a head of 131,072 tokens, and the forward pass lost a tenth.
 static const double TILE_ROWS = 128, MISSED_SHARE = 0.33;
 
+// Of the rate of products whose rows begin at multiples of 16 bytes, as tensor maps need them.
+// 8,192 × 4,096 by 32,000 columns ran at 695 TFLOP/s on an H200, by 32,004 and 32,002 at 287, by
+// 32,001 at 99; 3,420 columns, or as many rows, at 0.37 and 0.33 of 3,424's
+// (bench/results/h200.md).
+static double aligned_rate(int aligned)
+{
+    return aligned <= 0 || aligned >= 16 ? 1 : aligned >= 4 ? 0.38 : 0.15;
+}
+
 // A product is cut into tiles that run on the multiprocessors in waves; the last wave is partly
 // empty.
 static double shape_share(const struct step_op *op)
@@ -191,7 +212,7 @@ static double shape_share(const struct step_op *op)
         return op->share;
     double tiles = ceil(op->rows / 128) * ceil(op->columns / 128), processors = 128;
     double waves = tiles / processors;
-    return waves / (waves + 0.3) * op->depth / (op->depth + 96);
+    return aligned_rate(op->aligned) * waves / (waves + 0.3) * op->depth / (op->depth + 96);
 }
 
 // A product with a rank among its sides fills a part of a 128-wide tile of the 32-bit units.
@@ -227,7 +248,8 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
         bool back = op->phase == STEP_BACKWARD;
         const struct attention_rate *rate = back ? &m->backward : &m->forward;
         double half = op->masked ? MASKED_LENGTH : rate->length;
-        double seconds = op->flops / rate->most * (1 + half / length);
+        double most = rate->most * (op->share > 0 ? op->share : 1);
+        double seconds = op->flops / most * (1 + half / length);
         if (op->masked)
             seconds /= MASKED_RATE;
         if (!back)
@@ -285,18 +307,30 @@ static double missed_bytes(const struct step_request *r, const struct gpu *gpu, 
     return missed / TILE_ROWS; // of a key and its value, 4 bytes an element, 4 FLOP in each row
 }
 
+static const double *rate_of_heads(enum stack_attention kernel, int64_t size)
+{
+    size_t last = sizeof head_rates / sizeof *head_rates - 1, i = 0;
+    while (i < last && head_rates[i].size < size)
+        i++;
+    bool older = kernel == STACK_FLASH2 || kernel == STACK_TRITON;
+    return older ? head_rates[i].flash2 : head_rates[i].cudnn;
+}
+
 // Latent attention's keys and values have sizes of their own, which nobody measured here.
 static const double *head_rate(const struct step_request *r)
 {
     static const double as_measured[2] = { 1, 1 };
-    size_t last = sizeof head_rates / sizeof *head_rates - 1, i = 0;
     enum stack_attention kernel = attended_kernel(r);
-    if (r->model->kv_lora_rank || kernel == STACK_ATTENTION_EAGER)
-        return as_measured;
-    while (i < last && head_rates[i].size < r->model->head_size)
-        i++;
-    bool older = kernel == STACK_FLASH2 || kernel == STACK_TRITON;
-    return older ? head_rates[i].flash2 : head_rates[i].cudnn;
+    bool as_table = !r->model->kv_lora_rank && kernel != STACK_ATTENTION_EAGER;
+    return as_table ? rate_of_heads(kernel, r->model->head_size) : as_measured;
+}
+
+double compute_head_share(const struct step_request *r, int64_t size, bool backward)
+{
+    enum stack_attention kernel = attended_kernel(r);
+    if (kernel == STACK_ATTENTION_EAGER)
+        return 1;
+    return rate_of_heads(kernel, size)[backward] / head_rate(r)[backward];
 }
 
 // The rates of attention, forward as a share of that of products.
@@ -311,6 +345,8 @@ static void set_attention(struct machine *m, const struct step_request *r, const
                    : kind == STACK_TRITON          ? TRITON_RATE * g->flash2
                    : kind == STACK_ATTENTION_EAGER ? 0.7
                                                    : g->modern;
+    if (is_cut(gpu) && kind != STACK_ATTENTION_EAGER)
+        share = CUT_ATTENTION;
     double most = share * m->product;
     const double *head = head_rate(r);
     m->forward = (struct attention_rate){ head[0] * most, curve->forward_length };
@@ -393,6 +429,12 @@ static double launch_seconds(enum step_phase phase, const struct stack *stack)
     return share * stack->launch_seconds;
 }
 
+double compute_host_seconds(const struct step_op *op, const struct stack *stack)
+{
+    enum step_phase phase = op->graphless ? STEP_WITHOUT_GRADIENTS : op->phase;
+    return op->launches * launch_seconds(phase, stack);
+}
+
 // Under ZeRO-3 and FSDP the host fetches and frees weights in every pass, in Python: DeepSpeed each
 // tensor, PyTorch's FSDP each unit. PEFT makes a unit of every layer and of every adapter matrix,
 // unless they lie in the layer's flat tensor. Measured: Mistral-7B with 256 adapter matrices on two
@@ -423,7 +465,7 @@ static void add_ops(struct timing *t, const struct step *step, const struct step
         const struct step_op *op = &step->ops[i];
         double repeats = op->repeats * (step_trains(op->phase) ? rounds : 1);
         double seconds = once[i] * repeats;
-        double host = op->launches * repeats * launch_seconds(op->phase, r->stack);
+        double host = repeats * compute_host_seconds(op, r->stack);
         if (op->phase == STEP_UPDATE) {
             t->update_seconds += seconds + host;
             continue;

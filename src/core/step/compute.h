@@ -47,6 +47,12 @@ double compute_memory_bytes_per_s(const struct gpu *gpu);
 void compute_op_times(double seconds[], const struct step *step, const struct step_request *request,
                       const struct gpu *gpu);
 
+// Of the host, to start an operation once.
+double compute_host_seconds(const struct step_op *op, const struct stack *stack);
+
+// Of the rate of attention with the model's heads, what heads of another size have.
+double compute_head_share(const struct step_request *request, int64_t size, bool backward);
+
 void compute_time(struct timing *out, const struct step *step, const struct step_request *request,
                   const struct gpu *gpu, const struct links *links);
 

@@ -3,6 +3,9 @@
 
 #include "core/step/encoder.h"
 
+#include "core/step/attended.h"
+#include "core/step/compute.h"
+
 #include <assert.h>
 #include <math.h>
 
@@ -13,21 +16,32 @@ struct build {
     double size; // bytes of an element
     double repeats;
     bool trained, adapted; // its weights; adapters on them
+    bool passed;           // gradients pass all the same, to no use
     bool in_layer;
 };
+
+static bool has_gradients(const struct build *b)
+{
+    return b->trained || b->adapted || b->passed;
+}
+
+static bool recomputes(const struct step_request *request)
+{
+    return request->recipe->checkpointing == RECIPE_RECOMPUTE;
+}
 
 static void add(struct build *b, struct step_op op)
 {
     struct encoder *out = b->out;
-    bool gradients = b->trained || b->adapted;
+    bool gradients = has_gradients(b);
     if (op.phase == STEP_BACKWARD && !gradients)
         return;
     assert(out->count + 2 <= ENCODER_OPS);
     op.repeats = b->repeats;
     op.of_images = true;
+    op.graphless = !gradients;
     out->ops[out->count++] = op;
-    bool recomputed = b->request->recipe->checkpointing == RECIPE_RECOMPUTE;
-    if (op.phase != STEP_FORWARD || !gradients || !b->in_layer || !recomputed)
+    if (op.phase != STEP_FORWARD || !gradients || !b->in_layer || !recomputes(b->request))
         return;
     op.phase = STEP_RECOMPUTE;
     out->ops[out->count++] = op;
@@ -67,16 +81,21 @@ static void add_adapter(struct build *b, double rows, double in, double out)
 
 static void add_linear(struct build *b, const char *name, double rows, double out, double in)
 {
-    add(b, product(b, name, STEP_FORWARD, rows, out, in));
-    add(b, product(b, name, STEP_BACKWARD, rows, in, out));
-    if (b->trained)
-        add(b, product(b, name, STEP_BACKWARD, in, out, rows));
+    struct step_op ops[] = { product(b, name, STEP_FORWARD, rows, out, in),
+                             product(b, name, STEP_BACKWARD, rows, in, out),
+                             product(b, name, STEP_BACKWARD, in, out, rows) };
+    for (size_t i = 0; i < (b->trained ? 3 : 2); i++) {
+        ops[i].aligned = step_alignment(b->size, in, out);
+        add(b, ops[i]);
+    }
     if (b->adapted)
         add_adapter(b, rows, in, out);
     *(b->trained ? &b->out->trained_weights : &b->out->frozen_weights) += b->repeats * in * out;
 }
 
-// Bytes per element read and written, by PyTorch's own kernels.
+// Bytes per element read and written, by PyTorch's own kernels. Under autocast norms run in fp32,
+// to and from which their inputs and outputs are cast; so do rotary positions (kernels of Qwen's
+// encoders, bench/results/h200.md).
 static void add_elementwise(struct build *b, const char *name, double forward, double backward,
                             double elements)
 {
@@ -89,19 +108,27 @@ static void add_elementwise(struct build *b, const char *name, double forward, d
                                  .launches = 1 });
 }
 
-// Every patch sees all others: nothing is masked. squares: Σ n² over the images.
-static void add_attention(struct build *b, double patches, double width, double squares)
+// Every patch sees all others: nothing is masked. squares: Σ n² over the images. Images of their
+// own sizes lie in one row, of which a kernel without lengths computes one image or window after
+// the other. A window costs the host of an H200 41 to 53 µs without gradients, 318 µs with them and
+// recomputation (bench/results/h200.md).
+static void add_attention(struct build *b, int64_t head, double patches, double width,
+                          double squares)
 {
-    double moved = 4 * b->size * patches * width;
+    static const double launches = 3, of_piece = 2.2;
+    double moved = 4 * b->size * patches * width, length = patches > 0 ? squares / patches : 0;
+    bool cut = b->vision->rule == VISION_NATIVE && attended_by_piece(b->request) && length > 0;
     struct step_op op = { .name = "encoder attention",
                           .phase = STEP_FORWARD,
                           .kind = STEP_ATTENTION,
                           .flops = 4 * squares * width,
                           .bytes = moved,
-                          .launches = 3,
-                          .length = patches > 0 ? squares / patches : 0 };
+                          .share = compute_head_share(b->request, head, false),
+                          .launches = launches + (cut ? of_piece * patches / length : 0),
+                          .length = length };
     add(b, op);
     op.phase = STEP_BACKWARD;
+    op.share = compute_head_share(b->request, head, true);
     op.flops *= 2.5;
     op.bytes *= 2;
     add(b, op);
@@ -117,11 +144,15 @@ static void add_layers(struct build *b, double layers, double squares)
         return;
     b->repeats = layers;
     b->in_layer = true;
-    add_elementwise(b, "encoder norm", 4, 10, 2 * patches * width);
+    add_elementwise(b, "encoder norm", 20, 20, 2 * patches * width);
     add_linear(b, "encoder q k v", patches, 3 * width, width);
-    add_attention(b, patches, width, squares);
+    if (v->rotary)
+        add_elementwise(b, "encoder rotary", 90, 90, 2 * patches * width);
+    add_attention(b, v->width / v->heads, patches, width, squares);
     add_linear(b, "encoder o", patches, width, width);
-    add_linear(b, "encoder up", patches, (v->gated ? 2 : 1) * inner, width);
+    if (v->gated)
+        add_linear(b, "encoder gate", patches, inner, width);
+    add_linear(b, "encoder up", patches, inner, width);
     add_elementwise(b, "encoder activation", v->gated ? 10 : 4, v->gated ? 18 : 6, patches * inner);
     add_linear(b, "encoder down", patches, width, inner);
     add_elementwise(b, "encoder residual", 6, 6, 2 * patches * width);
@@ -134,7 +165,7 @@ static double layer_kept(const struct build *b)
 {
     const struct vision *v = b->vision;
     double each = 8 * (double)v->width + (v->gated ? 3 : 2) * (double)v->ffn_width;
-    if (b->request->recipe->checkpointing == RECIPE_RECOMPUTE)
+    if (recomputes(b->request))
         each = (double)v->width;
     return b->size * b->request->batch.images.patches * each;
 }
@@ -170,7 +201,7 @@ static void add_cross_attention(struct build *b)
     add(b, product(b, "cross k v", STEP_FORWARD, rows, 2 * keys, (double)model->width));
     b->trained = true; // the decoder's gradients pass here
     add(b, product(b, "cross k v", STEP_BACKWARD, 2 * keys, (double)model->width, rows));
-    add_attention(b, r->batch.tokens, query, squares);
+    add_attention(b, model->head_size, r->batch.tokens, query, squares);
 }
 
 void encoder_list(struct encoder *out, const struct step_request *request)
@@ -187,13 +218,17 @@ void encoder_list(struct encoder *out, const struct step_request *request)
                        .size = recipe->precision == RECIPE_FP32 ? 4 : 2,
                        .trained = recipe->trains_encoder && recipe->method == RECIPE_FULL,
                        .adapted = recipe->trains_encoder && recipe->method != RECIPE_FULL };
+    // Under recomputation transformers asks for gradients of all embeddings, those of patches too:
+    // a frozen encoder then runs backward as well (transformers 5.17, seen on an H200).
+    b.passed = !b.trained && !b.adapted && recomputes(request) && request->stack->input_gradients &&
+               !v->unnamed_embedding;
     double pixels = 3 * (double)(v->patch * v->patch), layers = (double)v->layers;
     double full = v->window > 0 ? (double)v->full_layers : layers;
     b.repeats = 1;
     add_linear(&b, "patches", images->patches, (double)v->width, pixels);
     add_layers(&b, full, images->squares);
     add_layers(&b, layers - full, images->in_window);
-    if (b.trained || b.adapted)
+    if (has_gradients(&b))
         out->kept_bytes = layers * layer_kept(&b);
     out->kept_bytes += 4 * images->patches * pixels; // the pixels themselves, in fp32
     add_projector(&b);

@@ -140,18 +140,31 @@ static double pipeline_seconds(double bytes, const struct layout *layout, const 
     return 2 * (double)layout->interleave * hop;
 }
 
-// Bytes of weights that products read, of all or of routed experts.
+// Bytes of weights that products read, of all or of routed experts. small: those of linears travel
+// as fp8 products read them.
 static double read_bytes(const struct step_request *r, double trained, double frozen,
-                         double quantized)
+                         double quantized, bool small)
 {
-    double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
+    double element = r->recipe->precision == RECIPE_FP32 ? 4 : small ? 1 : 2;
     return quantized * recipe_weight_bytes(r->recipe) + frozen * element +
            (r->recipe->method == RECIPE_FULL ? trained * element : 0);
 }
 
+static bool gathers_fp8(const struct step_request *r)
+{
+    return r->recipe->precision == RECIPE_FP8 && r->stack->fp8_gathers;
+}
+
 static double weights_gather(const struct step *step, const struct step_request *r)
 {
-    return read_bytes(r, step->trained_weights, step->frozen_weights, step->quantized_weights);
+    double bytes = read_bytes(r, step->trained_weights, step->frozen_weights,
+                              step->quantized_weights, gathers_fp8(r));
+    if (!gathers_fp8(r))
+        return bytes;
+    double wide =
+        (double)(model_embedding_parameters(r->model) + // embedding and head stay 16 bits
+                 (r->model->tied_embeddings ? 0 : r->model->width * r->model->vocabulary));
+    return bytes + wide / (double)r->layout->tensor;
 }
 
 // What a pass gathers of a base that GPUs share: all layers but the two that the last one ended
@@ -169,7 +182,7 @@ static double gather_seconds(const struct step *step, const struct step_request 
                              const struct links *links)
 {
     double experts = read_bytes(r, step->expert_trained_weights, step->expert_frozen_weights,
-                                step->expert_quantized_weights);
+                                step->expert_quantized_weights, gathers_fp8(r));
     double stride = (double)r->layout->tensor;
     if (shared_base(r))
         return hierarchical(fetched_bytes(step, r, &engine_cuda), (double)layout_shards(r->layout),

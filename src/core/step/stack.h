@@ -70,6 +70,7 @@ struct stack {
     double update_copies;       // of one state, alive in the update (an optimizer over lists)
     int held_gradients;         // enum stack_gradients
     bool reentrant;             // each recomputed layer runs a backward pass of its own
+    bool input_gradients;       // recomputation asks for gradients of an encoder's patches
     double inner_gradients;     // of the feed-forward network at once; kernels in place need fewer
     bool unties;                // a tied head becomes a second matrix
     bool widens_unquantized;    // embedding, head and norms go to fp32 beside a quantised base
@@ -77,10 +78,12 @@ struct stack {
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
     bool copies_on_save;        // a checkpoint copies 8-bit linears first (bitsandbytes 0.38, 0.39)
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
+    bool fp8_gathers;           // FSDP gathers linears in 8 bits under fp8
     bool rowwise_scales;        // fp8 has a scale for each row, not for each tensor
     bool remakes;               // a whole-model compiler recomputes norm and gate outputs
     double loss_bytes;          // kept per logit at the peak
     double loss_most_bytes;     // of all logits, where they are computed in chunks
+    bool pads_vocabulary;       // the head has columns up to a multiple of 64 or more
     double loss_moved_bytes;    // per logit, forward and backward
     bool labelled_head;         // the head runs on labelled tokens only
     double launch_seconds;      // of the host per operation launched
@@ -96,12 +99,13 @@ struct stack {
     double first_width_seconds; // at the first sight of a width, where cuDNN runs attention
     double
         first_steps_seconds; // of the first step of each alignment, per layer: kernels are loaded
-    double step_seconds;  // of the host per optimizer step, outside the passes: loader, log, clip
-    double pause_seconds; // of the host per adapted linear and micro-batch, while the GPU waits
-    double overlap;       // share of communication that can overlap with compute
-    double dropout;       // on adapters, unless the recipe gives one
-    double slack;         // reserved over allocated memory when shapes repeat
-    double memory_spread; // half of the 80 % range of measured over planned memory, as logarithm
+    double step_seconds;   // of the host per optimizer step, outside the passes: loader, log, clip
+    double pause_seconds;  // of the host per adapted linear and micro-batch, while the GPU waits
+    double overlap;        // share of communication that can overlap with compute
+    double dropout;        // on adapters, unless the recipe gives one
+    double slack;          // reserved over allocated memory when shapes repeat
+    double memory_spread;  // half of the 80 % range of measured over planned memory, as logarithm
+    double trainer_spread; // the same of the speed of different trainers that go by its name
     double quantized_spread;   // the same under qlora
     bool offloads_checkpoints; // layer inputs of full recomputation go to the host
     double context_bytes;      // CUDA context, libraries and communicators, per GPU

@@ -2,41 +2,16 @@
 // Lists the operations of a step, layer by layer, as PyTorch modules, a compiler or fused kernels
 // run them: products, attention, element-wise operations, loss, optimizer.
 
-#include "core/step/recompute.h"
+#include "core/step/step_internal.h"
+
 #include "core/step/attended.h"
 #include "core/step/encoder.h"
-#include "core/step/moe.h"
+#include "core/step/recompute.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-// The list in the making. Tokens and shapes are those of one GPU.
-struct build {
-    struct step *step;
-    struct arena *arena; // nothing else is taken from it meanwhile, so that the list grows in place
-    size_t room;         // operations that step->ops can hold
-    const struct step_request *request;
-    double tokens; // after context parallelism has split the sequence
-    double
-        own_tokens; // of norms and residuals, which sequence parallelism splits over tensor ranks
-    double input_tokens; // of the inputs of linears, as they are kept
-    double tensor;
-    struct moe moe; // of a sparse layer
-    double repeats; // layers of the kind being listed, on this GPU
-    bool in_layer;
-    bool is_last; // the last product of the layer: only the next layer needs its output
-    int products; // of the layer so far, those of experts left out
-    const struct model_linear *linear; // whose products, adapter and casts are being listed
-    double kept, lean;                 // bytes of the layer being listed
-};
-
-// Bytes per element and kernels of the operations that only move data, forward and backward, as
-// eager PyTorch modules, a compiler or hand-written kernels run them (docs/formulas.md, traffic).
-struct traffic {
-    double forward_bytes, backward_bytes, forward_launches, backward_launches;
-    double share; // of a copy's rate; 0: the stack's
-};
 // An RMSNorm of transformers is seven operations on fp32 copies; a LayerNorm is PyTorch's own
 // kernel. Shares are of profiled steps (bench/gpu/kernels.py): kernels that read and write whole
 // rows of one type run at a copy's rate, those that cast at two thirds of it, and those that find
@@ -56,14 +31,23 @@ static const struct traffic residual_traffic[] = { { 6, 6, 1, 1, 1 },
                                                    { 2, 2, 0, 0, 0 },
                                                    { 6, 6, 1, 1, 0 } };
 
-static double element_bytes(const struct build *b)
+int step_alignment(double element_bytes, double width, double other_width)
+{
+    int bytes = 16;
+    while (bytes > 1 &&
+           (fmod(element_bytes * width, bytes) > 0 || fmod(element_bytes * other_width, bytes) > 0))
+        bytes /= 2;
+    return bytes;
+}
+
+double step_element_bytes(const struct step_build *b)
 {
     return b->request->recipe->precision == RECIPE_FP32 ? 4 : 2;
 }
 
 // The lightest checkpointing that recomputes a forward operation of a layer. Experts of stacks that
 // recompute products alone keep no copy of what their first factors gave, as small as it is.
-static int recomputed_from(const struct build *b, const struct step_op *op)
+static int recomputed_from(const struct step_build *b, const struct step_op *op)
 {
     const struct stack *stack = b->request->stack;
     bool of_experts = b->linear && b->linear->role == MODEL_EXPERT;
@@ -78,13 +62,13 @@ static int recomputed_from(const struct build *b, const struct step_op *op)
 }
 
 // Of hidden states between products: norms and residuals.
-static double stream_bytes(const struct build *b)
+static double stream_bytes(const struct step_build *b)
 {
-    return step_autocasts(b->request) ? 4 : element_bytes(b);
+    return step_autocasts(b->request) ? 4 : step_element_bytes(b);
 }
 
 // Most lists have a fifth of STEP_OPS, and clearing the memory of all would take as long as them.
-static void make_room(struct build *b, size_t count)
+static void make_room(struct step_build *b, size_t count)
 {
     enum { BLOCK = 128 };
     size_t room = (b->step->count + count + BLOCK - 1) / BLOCK * BLOCK;
@@ -96,7 +80,7 @@ static void make_room(struct build *b, size_t count)
     b->room = room;
 }
 
-static struct step_op *append(struct build *b, const struct step_op *op)
+static struct step_op *append(struct step_build *b, const struct step_op *op)
 {
     make_room(b, 1);
     struct step_op *added = &b->step->ops[b->step->count++];
@@ -104,8 +88,7 @@ static struct step_op *append(struct build *b, const struct step_op *op)
     return added;
 }
 
-// Appends an operation; a forward one a second time where it is recomputed.
-static void add(struct build *b, const struct step_op *given)
+void step_add(struct step_build *b, const struct step_op *given)
 {
     struct step_op *op = append(b, given);
     op->repeats = b->repeats;
@@ -124,30 +107,30 @@ static void add(struct build *b, const struct step_op *given)
     }
 }
 
-static void add_elementwise(struct build *b, const char *name, struct traffic traffic,
-                            double elements, double kept_bytes)
+void step_add_elementwise(struct step_build *b, const char *name, struct traffic traffic,
+                          double elements, double kept_bytes)
 {
-    double scale = element_bytes(b) / 2;
-    add(b, &(struct step_op){ .name = name,
-                              .phase = STEP_FORWARD,
-                              .kind = STEP_ELEMENTWISE,
-                              .bytes = traffic.forward_bytes * elements * scale,
-                              .launches = traffic.forward_launches,
-                              .share = traffic.share,
-                              .kept_bytes = kept_bytes,
-                              .cheap = true });
-    add(b, &(struct step_op){ .name = name,
-                              .phase = STEP_BACKWARD,
-                              .kind = STEP_ELEMENTWISE,
-                              .bytes = traffic.backward_bytes * elements * scale,
-                              .launches = traffic.backward_launches,
-                              .share = traffic.share });
+    double scale = step_element_bytes(b) / 2;
+    step_add(b, &(struct step_op){ .name = name,
+                                   .phase = STEP_FORWARD,
+                                   .kind = STEP_ELEMENTWISE,
+                                   .bytes = traffic.forward_bytes * elements * scale,
+                                   .launches = traffic.forward_launches,
+                                   .share = traffic.share,
+                                   .kept_bytes = kept_bytes,
+                                   .cheap = true });
+    step_add(b, &(struct step_op){ .name = name,
+                                   .phase = STEP_BACKWARD,
+                                   .kind = STEP_ELEMENTWISE,
+                                   .bytes = traffic.backward_bytes * elements * scale,
+                                   .launches = traffic.backward_launches,
+                                   .share = traffic.share });
 }
 
-static struct step_op product(const struct build *b, const char *name, enum step_phase phase,
-                              double rows, double columns, double depth)
+struct step_op step_product(const struct step_build *b, const char *name, enum step_phase phase,
+                            double rows, double columns, double depth)
 {
-    double size = element_bytes(b);
+    double size = step_element_bytes(b);
     return (struct step_op){ .name = name,
                              .phase = phase,
                              .kind = STEP_MATMUL,
@@ -159,221 +142,9 @@ static struct step_op product(const struct build *b, const char *name, enum step
                              .launches = 1 };
 }
 
-// --- linears -----------------------------------------------------------------
-
-static bool is_trained(const struct build *b, const struct model_linear *linear)
-{
-    const struct recipe *recipe = b->request->recipe;
-    return recipe->method == RECIPE_FULL ||
-           (linear->role == MODEL_HEAD && recipe->trains_embeddings);
-}
-
-// The traffic around an adapter's products, per element of the linear's output and input: B(A(x)) ·
-// scale is added to the output, its gradient to the gradient of the input. fp32 adapters cast their
-// input and keep the copy in its place. Compared with PEFT on an H200 (bench/results/h200.md).
-struct adapter_cost {
-    struct traffic on_output, on_input;
-    double copy_bytes; // of the input, kept for A; 0: the input itself is kept
-    bool fp32;         // products run on the 32-bit units
-};
-
-static const struct adapter_cost *adapter_cost(const struct build *b)
-{
-    static const struct adapter_cost bf16 = { { 10, 4, 2, 1, 1 }, { 0, 6, 0, 1, 1 }, 0, false },
-                                     fp32 = { { 24, 28, 4, 5, 0 }, { 6, 16, 1, 3, 0 }, 4, true },
-                                     autocast = { { 10, 4, 2, 1, 1 },
-                                                  { 12, 18, 3, 5, 0.68 },
-                                                  2,
-                                                  false },
-                                     fused = { { 2, 2, 0, 0, 0 }, { 0, 2, 0, 0, 0 }, 0, false };
-    bool wide = b->request->recipe->adapter_dtype == RECIPE_FP32;
-    switch (b->request->stack->adapters) {
-    case STACK_ADAPTERS_FUSED: return &fused;
-    case STACK_ADAPTERS_AUTOCAST: return wide ? &autocast : &bf16;
-    default: return wide ? &fp32 : &bf16;
-    }
-}
-
-// rows: of all copies of the linear; starts: how often the host starts the adapter's operations.
-static void add_adapter(struct build *b, double rows, double in, double out, double starts)
-{
-    size_t first = b->step->count;
-    const struct recipe *recipe = b->request->recipe;
-    const struct adapter_cost *cost = adapter_cost(b);
-    double rank = (double)recipe->rank;
-    struct step_op ops[] = {
-        product(b, "adapter a", STEP_FORWARD, rows, rank, in),
-        product(b, "adapter b", STEP_FORWARD, rows, out, rank),
-        product(b, "adapter b", STEP_BACKWARD, rank, out, rows),
-        product(b, "adapter b", STEP_BACKWARD, rows, rank, out),
-        product(b, "adapter a", STEP_BACKWARD, rank, in, rows),
-        product(b, "adapter a", STEP_BACKWARD, rows, in, rank),
-    };
-    ops[0].kept_bytes = rows * rank * (cost->fp32 ? 4 : 2);
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        ops[i].bytes *= cost->fp32 ? 2 : 1;
-        ops[i].fp32 = cost->fp32;
-        add(b, &ops[i]);
-    }
-    struct traffic on_input = cost->on_input;
-    double copy = cost->copy_bytes;
-    if (recipe->dropout > 0 && b->request->stack->adapters != STACK_ADAPTERS_FUSED) {
-        on_input.forward_bytes += 5; // the input, its mask and the product
-        on_input.backward_bytes += 5;
-        on_input.forward_launches += 1;
-        on_input.backward_launches += 1;
-        copy = fmax(copy, element_bytes(b)) + 1;
-    }
-    add_elementwise(b, "adapter sum", cost->on_output, rows * out, 0);
-    add_elementwise(b, "adapter input", on_input, rows * in, copy * rows * in);
-    for (size_t i = first; i < b->step->count; i++) {
-        b->step->ops[i].adapter = true;
-        b->step->ops[i].launches *= starts;
-    }
-}
-
-// Bytes moved at the memory's rate, and kernels, to make 16-bit weights in each pass. bitsandbytes
-// looks every value up in a kernel that reaches 0.6 of the memory's rate; AutoGPTQ unpacks 4-bit
-// values in PyTorch: a shift and a mask over 32-bit copies, the zeros taken off, the scale
-// multiplied, each a kernel that reads and writes all weights (22 bytes by Qwen's runs of 7B to
-// 72B).
-static const struct {
-    double bytes, launches;
-} dequantizers[] = {
-    [RECIPE_NF4] = { 4.3, 2 },  [RECIPE_NF4_NESTED] = { 4.2, 2 },
-    [RECIPE_GPTQ4] = { 22, 6 }, [RECIPE_GPTQ8] = { 22, 6 }, // the same operations on wider values
-    [RECIPE_INT8] = { 5, 2 },
-};
-
-static void add_dequantize(struct build *b, const char *name, double weights)
-{
-    int quantization = b->request->recipe->quantization;
-    for (int phase = STEP_FORWARD; phase <= STEP_BACKWARD; phase += STEP_BACKWARD - STEP_FORWARD)
-        add(b, &(struct step_op){ .name = name,
-                                  .phase = (enum step_phase)phase,
-                                  .kind = STEP_DEQUANTIZE,
-                                  .bytes = dequantizers[quantization].bytes * weights,
-                                  .launches = dequantizers[quantization].launches });
-}
-
-// 8- and 4-bit products need their operands cast: activations each time, trained weights each time.
-// A compiled stack is torchao's, with scales of the values at hand: one for each tensor costs 6.5
-// bytes for each element of input, gradient of the output and weight, one for each row 10.5, where
-// products of both sides need codes of their own (bench/results/h200.md, linears in fp8).
-static void add_casts(struct build *b, double rows, double in, double out, bool trained)
-{
-    const struct stack *stack = b->request->stack;
-    bool dynamic = stack->kernels == STACK_COMPILED;
-    double again = stack->rowwise_scales ? 5.5 : 1.5; // in backward
-    struct traffic input = { 5, dynamic ? again : 5, 2, 2, 0 }, gradient = { 0, 5, 0, 2, 0 },
-                   weight = { 4, 0, 1, 0, 0 };
-    if (dynamic) {
-        gradient.backward_bytes = 5 + again;
-        weight = input;
-    }
-    add_elementwise(b, "cast", input, rows * in, 0);
-    add_elementwise(b, "cast", gradient, rows * out, 0);
-    if (trained)
-        add_elementwise(b, "weight cast", weight, in * out, 0);
-}
-
-// Counts weights that are held alike; those of routed experts also by themselves.
-static void hold(double weights, double *all, double *experts, bool routed)
-{
-    *all += weights;
-    *experts += routed ? weights : 0;
-}
-
-// DoRA's magnitudes: lengths of the rows of W + B A for each pass, the product's output once more
-// in the backward pass, and a read and a write of what they multiply.
-static void add_magnitudes(struct build *b, double rows, double in, double out)
-{
-    size_t first = b->step->count;
-    double rank = (double)b->request->recipe->rank;
-    const struct step_op ops[] = { product(b, "magnitudes", STEP_FORWARD, out, in, rank),
-                                   product(b, "magnitudes", STEP_BACKWARD, out, in, rank),
-                                   product(b, "magnitudes", STEP_BACKWARD, rows, out, in),
-                                   product(b, "magnitudes", STEP_BACKWARD, rows, out, rank) };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        add(b, &ops[i]);
-    add_elementwise(b, "magnitudes", (struct traffic){ 4, 6, 1, 1, 0 }, rows * out, 0);
-    for (size_t i = first; i < b->step->count; i++)
-        b->step->ops[i].adapter = true; // a reference skips them
-}
-
-// Whether inputs are kept in 8 bits: of the input and its cast, which the backward pass reads, a
-// compiler keeps the smaller one.
-static bool casts_kept(const struct build *b, bool small)
-{
-    return small && b->request->stack->kernels == STACK_COMPILED;
-}
-
-// One linear with its adapter. saves_input: it is the first linear to need this input for backward,
-// so the input's bytes are counted here.
-static void add_linear(struct build *b, const struct model_linear *linear, bool row_split,
-                       bool saves_input, double input_bytes)
-{
-    const struct recipe *recipe = b->request->recipe;
-    bool routed = linear->role == MODEL_EXPERT;
-    double in = (double)linear->in, out = (double)linear->out;
-    *(row_split ? &in : &out) /= routed ? b->moe.tensor : b->tensor;
-    double copies = routed ? b->moe.experts : 1;
-    double rows = routed ? b->moe.copies / copies : b->tokens; // per copy held here
-    bool trained = is_trained(b, linear), adapted = recipe_targets(recipe, linear);
-    b->linear = linear;
-    bool small =
-        recipe_is_small(recipe) && linear->role != MODEL_HEAD && linear->role != MODEL_ROUTER;
-    struct step_op forward = product(b, linear->name, STEP_FORWARD, rows, out, in);
-    struct step_op to_input = product(b, linear->name, STEP_BACKWARD, rows, in, out);
-    struct step_op to_weight = product(b, linear->name, STEP_BACKWARD, in, out, rows);
-    struct step_op *ops[] = { &forward, &to_input, &to_weight };
-    for (int i = 0; i < 3; i++) {
-        ops[i]->small = small;
-        if (routed)
-            moe_repeat(ops[i], &b->moe, b->request);
-    }
-    if (routed)
-        to_weight.bytes += moe_gradient_bytes(&b->moe, b->request->model, copies * in * out);
-    forward.weighs = to_input.weighs =
-        routed ? moe_tensors(&b->moe, b->request->model) : linear->role != MODEL_ROUTER;
-    b->products += !routed;
-    forward.output_bytes = element_bytes(b) * rows * copies * out;
-    if (saves_input && (trained || (adapted && adapter_cost(b)->copy_bytes == 0)))
-        forward.kept_bytes = casts_kept(b, small && trained) ? input_bytes / 2 : input_bytes;
-    bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
-                     linear->role != MODEL_ROUTER;
-    if (quantized && b->request->stack->casts_quantized)
-        forward.kept_bytes += 2 * rows * copies * out;
-    if (quantized)
-        add_dequantize(b, "dequantize", copies * in * out);
-    add(b, &forward);
-    add(b, &to_input);
-    if (trained)
-        add(b, &to_weight);
-    if (small)
-        add_casts(b, rows * copies, in, out, trained);
-    if (adapted)
-        add_adapter(b, rows * copies, in, out, routed ? moe_turns(&b->moe) : 1);
-    if (adapted && recipe->dora)
-        add_magnitudes(b, rows, in, out);
-    b->linear = NULL;
-    struct step *step = b->step;
-    double weights = b->repeats * copies * in * out;
-    if (trained)
-        hold(weights, &step->trained_weights, &step->expert_trained_weights, routed);
-    else if (quantized)
-        hold(weights, &step->quantized_weights, &step->expert_quantized_weights, routed);
-    else
-        hold(weights, &step->frozen_weights, &step->expert_frozen_weights, routed);
-    if (adapted)
-        hold(b->repeats * copies * (double)recipe->rank *
-                 (row_split ? in + (double)linear->out : (double)linear->in + out),
-             &step->trained_weights, &step->expert_trained_weights, routed);
-}
-
 // --- norms, attention, feed-forward ------------------------------------------
 
-static void add_norm(struct build *b, const char *name, double elements, double weights)
+static void add_norm(struct step_build *b, const char *name, double elements, double weights)
 {
     const struct recipe *recipe = b->request->recipe;
     int kernels = b->request->stack->kernels;
@@ -381,35 +152,38 @@ static void add_norm(struct build *b, const char *name, double elements, double 
     double kept = stream_bytes(b) * elements; // the input, from which the output is recomputed
     if (many) // an fp32 copy, and for a trained weight the normalised input
         kept = (4 + (recipe->method == RECIPE_FULL ? stream_bytes(b) : 0)) * elements;
-    add_elementwise(b, name, many ? eager_norm : one_norm_kernel, elements, kept);
+    step_add_elementwise(b, name, many ? eager_norm : one_norm_kernel, elements, kept);
     *(recipe->method == RECIPE_FULL ? &b->step->trained_weights : &b->step->frozen_weights) +=
         b->repeats * weights;
 }
 
 // What transformers' sdpa adds around its kernel under a mask: it copies keys and values for each
 // query head, sums their gradients, and turns the mask into numbers in every layer.
-static void add_mask(struct build *b, double copied, double heads_each, double squares)
+static void add_mask(struct step_build *b, double copied, double heads_each, double squares)
 {
     double shared = 2 / heads_each; // of the keys and values themselves, per element of the copies
     if (heads_each > 1)
-        add_elementwise(b, "repeat keys", (struct traffic){ 2 + shared, 2 + shared, 2, 2, 0.23 },
-                        copied, 0);
-    add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0, 0 }, squares, 0);
+        step_add_elementwise(b, "repeat keys",
+                             (struct traffic){ 2 + shared, 2 + shared, 2, 2, 0.23 }, copied, 0);
+    step_add_elementwise(b, "mask", (struct traffic){ 3, 0, 2, 0, 0 }, squares, 0);
 }
 
 // Eager attention writes all scores, scales and masks them, has their softmax in fp32, and reads
 // them again: by transformers' code 28 bytes a score in each pass in 16 bits, 24 and 20 in fp32,
-// which its kernels move at 0.66 of a copy's rate (bench/results/h200.md).
-static void add_scores(struct build *b, double scores)
+// which its kernels move at 0.66 of a copy's rate (bench/results/h200.md). A fused softmax reads
+// the half below the diagonal and writes all, as llm.c's without cuDNN does.
+static void add_scores(struct step_build *b, double scores)
 {
-    bool wide = element_bytes(b) == 4; // a table's bytes are of elements of 16 bits
+    bool wide = step_element_bytes(b) == 4; // a table's bytes are of elements of 16 bits
     struct traffic traffic = { wide ? 12 : 28, wide ? 10 : 28, 5, 4, 0.66 };
-    add_elementwise(b, "scores", traffic, scores, 0);
+    if (b->request->stack->kernels == STACK_FUSED)
+        traffic = (struct traffic){ 7, 11, 1, 1, 0 };
+    step_add_elementwise(b, "scores", traffic, scores, 0);
 }
 
 // The kernel of that share of the layers. Causal ones compute half of the scores, under a mask all.
 // Backward runs five products for the forward's two.
-static void add_kernel(struct build *b, double share, bool masked, double squares)
+static void add_kernel(struct step_build *b, double share, bool masked, double squares)
 {
     const struct step_request *r = b->request;
     bool eager = attended_kernel(r) == STACK_ATTENTION_EAGER;
@@ -418,7 +192,7 @@ static void add_kernel(struct build *b, double share, bool masked, double square
     double key = (double)model_key_width(r->model) / b->tensor * heads_each;
     double value = (double)model_value_width(r->model) / b->tensor * heads_each;
     double out = (double)model_attention_width(r->model) / b->tensor;
-    double heads = (double)r->model->heads / b->tensor, size = element_bytes(b);
+    double heads = (double)r->model->heads / b->tensor, size = step_element_bytes(b);
     double tokens = share * b->tokens;
     squares *= share / (double)r->layout->context;
     double flops = squares * (query + out); // 2 · (q·kᵀ + p·v) · ½
@@ -445,28 +219,28 @@ static void add_kernel(struct build *b, double share, bool masked, double square
         kept += size * squares; // the mask as numbers, one for all heads
         add_mask(b, tokens * (key + value), heads_each, squares);
     }
-    add(b, &(struct step_op){ .name = "attention",
-                              .phase = STEP_FORWARD,
-                              .kind = STEP_ATTENTION,
-                              .flops = flops,
-                              .bytes = moved,
-                              .launches = share * (eager ? 2 : 3),
-                              .kept_bytes = kept,
-                              .output_bytes = tokens * (size * out + 4 * heads),
-                              .score_bytes = scores,
-                              .masked = masked });
-    add(b, &(struct step_op){ .name = "attention",
-                              .phase = STEP_BACKWARD,
-                              .kind = STEP_ATTENTION,
-                              .flops = 2.5 * flops,
-                              .bytes = 2 * moved,
-                              .launches = share * 4,
-                              .masked = masked });
+    step_add(b, &(struct step_op){ .name = "attention",
+                                   .phase = STEP_FORWARD,
+                                   .kind = STEP_ATTENTION,
+                                   .flops = flops,
+                                   .bytes = moved,
+                                   .launches = share * (eager ? 2 : 3),
+                                   .kept_bytes = kept,
+                                   .output_bytes = tokens * (size * out + 4 * heads),
+                                   .score_bytes = scores,
+                                   .masked = masked });
+    step_add(b, &(struct step_op){ .name = "attention",
+                                   .phase = STEP_BACKWARD,
+                                   .kind = STEP_ATTENTION,
+                                   .flops = 2.5 * flops,
+                                   .bytes = 2 * moved,
+                                   .launches = share * 4,
+                                   .masked = masked });
 }
 
 // The attention core of one layer. A mask hides what lies before a window, but its scores are
 // computed all the same.
-static void add_attention(struct build *b)
+static void add_attention(struct step_build *b)
 {
     const struct step_request *r = b->request;
     double hidden = attended_masked_share(r), pieces = (double)r->layout->context;
@@ -474,17 +248,18 @@ static void add_attention(struct build *b)
     if (hidden > 0)
         add_kernel(b, hidden, true, r->batch.squares);
     if (r->stack->kernels == STACK_EAGER && attended_kernel(r) == STACK_CUDNN)
-        add_elementwise(b, "attention layout", (struct traffic){ 8, 8, 0, 0, 1 }, b->tokens * out,
-                        0);
+        step_add_elementwise(b, "attention layout", (struct traffic){ 8, 8, 0, 0, 1 },
+                             b->tokens * out, 0);
     if (pieces > 1) // each piece's output is merged into the sum in fp32, and its gradients added
-        add_elementwise(b, "ring", (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces, 0 },
-                        b->tokens * out, 0);
+        step_add_elementwise(b, "ring",
+                             (struct traffic){ 12 * pieces, 8 * pieces, pieces, pieces, 0 },
+                             b->tokens * out, 0);
     if (hidden < 1) // windows with a mask are added above: only layers without one are left
         add_kernel(b, 1 - hidden, false, hidden > 0 ? r->batch.squares : attended_squares(r));
 }
 
 // What belongs to routed experts beside their products: activation, router, dispatch, combine.
-static void add_experts(struct build *b, struct traffic gate, double values)
+static void add_experts(struct step_build *b, struct traffic gate, double values)
 {
     struct step_op ops[MOE_OPS];
     size_t count = moe_ops(ops, &b->moe, b->request);
@@ -492,20 +267,21 @@ static void add_experts(struct build *b, struct traffic gate, double values)
         gate.forward_launches = gate.backward_launches = 0; // counted with the loop
     gate.share = 0; // their views were profiled against the mean of eager kernels
     moe_gate_bytes(&gate.forward_bytes, &gate.backward_bytes, &b->moe, b->request);
-    add_elementwise(b, "expert activation", gate, values,
-                    moe_kept_widths(&b->moe, b->request->model) * element_bytes(b) * values);
+    step_add_elementwise(b, "expert activation", gate, values,
+                         moe_kept_widths(&b->moe, b->request->model) * step_element_bytes(b) *
+                             values);
     for (size_t i = 0; i < count; i++)
-        add(b, &ops[i]);
+        step_add(b, &ops[i]);
 }
 
-static void add_feed_forward(struct build *b, enum model_layer kind,
+static void add_feed_forward(struct step_build *b, enum model_layer kind,
                              const struct model_linear *linears, size_t count)
 {
     const struct model *model = b->request->model;
     const struct recipe *recipe = b->request->recipe;
     int kernels = b->request->stack->kernels;
     bool saved = false, saved_rows = false;
-    double tokens = b->tokens, size = element_bytes(b),
+    double tokens = b->tokens, size = step_element_bytes(b),
            input = size * b->input_tokens * (double)model->width;
     bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL;
     double held = model->gated ? kernels == STACK_EAGER ? 3 : 2 : 1; // gate, up, their activation
@@ -522,22 +298,23 @@ static void add_feed_forward(struct build *b, enum model_layer kind,
             continue;
         bool down = strstr(l->name, "down") != NULL;
         if (!down) {
-            bool needs = is_trained(b, l) || recipe_targets(recipe, l);
+            bool needs = step_trains_linear(b, l) || recipe_targets(recipe, l);
             bool expert = l->role == MODEL_EXPERT; // its input is the dispatched rows
             bool *first = expert ? &saved_rows : &saved;
-            add_linear(b, l, false, needs && !*first && !remakes,
-                       expert ? size * routed * (double)model->width : input);
+            step_add_linear(b, l, false, needs && !*first && !remakes,
+                            expert ? size * routed * (double)model->width : input);
             *first |= needs;
             continue;
         }
         b->is_last = true;
-        add_linear(b, l, true, !remakes,
-                   size * (l->role == MODEL_EXPERT ? routed * expert_width : tokens * dense_width));
+        step_add_linear(
+            b, l, true, !remakes,
+            size * (l->role == MODEL_EXPERT ? routed * expert_width : tokens * dense_width));
         b->is_last = false;
     }
     if (dense_width > 0)
-        add_elementwise(b, "activation", gate, tokens * dense_width,
-                        held * size * tokens * dense_width);
+        step_add_elementwise(b, "activation", gate, tokens * dense_width,
+                             held * size * tokens * dense_width);
     if (sparse)
         add_experts(b, gate, routed * expert_width);
 }
@@ -557,7 +334,7 @@ static double gradient_sums(const struct model *model, const struct model_linear
     return fmax(0, attention - 1) + fmax(0, dense - 1);
 }
 
-static void add_layer(struct build *b, enum model_layer kind)
+static void add_layer(struct step_build *b, enum model_layer kind)
 {
     const struct model *model = b->request->model;
     const struct recipe *recipe = b->request->recipe;
@@ -565,7 +342,7 @@ static void add_layer(struct build *b, enum model_layer kind)
     struct model_linear linears[MODEL_LINEARS];
     struct model_norm norms[MODEL_NORMS];
     size_t count = model_linears(model, kind, linears), norm_count = model_norms(model, norms);
-    double width = (double)model->width, size = element_bytes(b);
+    double width = (double)model->width, size = step_element_bytes(b);
     bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL, saved = false;
     double trained = b->step->trained_weights, frozen = b->step->frozen_weights,
            quantized = b->step->quantized_weights;
@@ -585,21 +362,21 @@ static void add_layer(struct build *b, enum model_layer kind)
             continue;
         bool output =
             !strcmp(l->name, "o"); // its input is the output of attention, which is kept already
-        bool needs = is_trained(b, l) || recipe_targets(recipe, l);
+        bool needs = step_trains_linear(b, l) || recipe_targets(recipe, l);
         bool first = needs && !saved && !output && !remakes && l->in == model->width;
-        add_linear(b, l, output, first, size * b->input_tokens * width);
+        step_add_linear(b, l, output, first, size * b->input_tokens * width);
         saved |= needs && !output;
     }
     if (!model->learned_positions)
-        add_elementwise(
+        step_add_elementwise(
             b, "rotary", rotary_traffic[kernels],
             b->tokens * (double)(model_query_width(model) + model_key_width(model)) / b->tensor, 0);
     add_attention(b);
     add_feed_forward(b, kind, linears, count);
-    add_elementwise(b, "residual", residual_traffic[kernels], 2 * b->own_tokens * width, 0);
+    step_add_elementwise(b, "residual", residual_traffic[kernels], 2 * b->own_tokens * width, 0);
     if (kernels == STACK_EAGER)
-        add_elementwise(b, "sums of gradients", (struct traffic){ 0, 6, 0, 0, 1 },
-                        gradient_sums(model, linears, count) * b->own_tokens * width, 0);
+        step_add_elementwise(b, "sums of gradients", (struct traffic){ 0, 6, 0, 0, 1 },
+                             gradient_sums(model, linears, count) * b->own_tokens * width, 0);
 
     double layer = (b->step->trained_weights - trained + b->step->frozen_weights - frozen +
                     b->step->quantized_weights - quantized) /
@@ -617,7 +394,7 @@ static void add_layer(struct build *b, enum model_layer kind)
 
 // --- around the layers -------------------------------------------------------
 
-static void add_head(struct build *b)
+static void add_head(struct step_build *b)
 {
     const struct step_request *r = b->request;
     const struct model *model = r->model;
@@ -636,7 +413,7 @@ static void add_head(struct build *b)
     add_norm(b, "final norm", b->own_tokens * width, width);
     b->tokens = scored;
     double trained = b->step->trained_weights, frozen = b->step->frozen_weights;
-    add_linear(b, &head, false, false, 0);
+    step_add_linear(b, &head, false, false, 0);
     b->tokens = all;
     if (model->tied_embeddings && !r->stack->unties) { // counted with the embedding
         b->step->trained_weights = trained;
@@ -645,16 +422,17 @@ static void add_head(struct build *b)
     // A cap divides, takes the tanh, which is kept, and multiplies.
     bool capped = model_caps_scores(model) && r->stack->kernels == STACK_EAGER;
     if (capped)
-        add_elementwise(b, "soft cap", (struct traffic){ 12, 14, 3, 3, 0 }, scored * vocabulary, 0);
+        step_add_elementwise(b, "soft cap", (struct traffic){ 12, 14, 3, 3, 0 },
+                             scored * vocabulary, 0);
     double moved = usual ? r->stack->loss_moved_bytes : r->passes.loss_moved_bytes;
     double kernels = r->stack->kernels == STACK_EAGER ? 4 : 2;
     double rate = usual && r->stack->kernels == STACK_EAGER ? 0.96 : 0;
-    add_elementwise(b, "loss",
-                    (struct traffic){ moved * 0.45, moved * 0.55, kernels, kernels, rate },
-                    scored * vocabulary, 0);
-    add_elementwise(b, "embedding",
-                    (struct traffic){ 4, r->recipe->method == RECIPE_FULL ? 8 : 0, 1, 1, 0 },
-                    b->own_tokens * width, 0);
+    step_add_elementwise(b, "loss",
+                         (struct traffic){ moved * 0.45, moved * 0.55, kernels, kernels, rate },
+                         scored * vocabulary, 0);
+    step_add_elementwise(b, "embedding",
+                         (struct traffic){ 4, r->recipe->method == RECIPE_FULL ? 8 : 0, 1, 1, 0 },
+                         b->own_tokens * width, 0);
     double embedding = (double)model_embedding_parameters(model) / b->tensor * b->repeats;
     bool learns = r->recipe->method == RECIPE_FULL || r->recipe->trains_embeddings;
     *(learns ? &b->step->trained_weights : &b->step->frozen_weights) += embedding;
@@ -662,14 +440,14 @@ static void add_head(struct build *b)
     // A model in pure fp16, without autocast, keeps its logits in 16 bits: 8 bytes of the 12.
     double narrow = r->recipe->precision == RECIPE_FP16 && r->stack->copies_weights ? 2.0 / 3 : 1;
     double row = scored / fmax(1, r->batch.rows) * r->passes.loss_row_bytes;
-    double cap = capped ? element_bytes(b) : 0;
+    double cap = capped ? step_element_bytes(b) : 0;
     b->step->loss_peak_bytes = fmin(((narrow * per_logit + cap) * scored + row) * vocabulary,
                                     usual ? r->stack->loss_most_bytes : INFINITY);
 }
 
 // The encoder of images stands before the first layer; as with the head, every pipeline stage
 // counts its share of it.
-static void add_encoder(struct build *b)
+static void add_encoder(struct step_build *b)
 {
     const struct layout *layout = b->request->layout;
     double stages = layout->split ? 1 : (double)layout->pipeline;
@@ -685,7 +463,7 @@ static void add_encoder(struct build *b)
 }
 
 // Once per optimizer step: each trained weight with its gradient and states is read and written.
-static void add_update(struct build *b)
+static void add_update(struct step_build *b)
 {
     const struct step_request *r = b->request;
     const struct recipe *recipe = r->recipe;
@@ -698,21 +476,21 @@ static void add_update(struct build *b)
     double states = recipe_state_bytes(recipe, recipe->states);
     double weight = recipe_dtype_bytes(recipe->weights);
     b->repeats = 1;
-    add(b, &(struct step_op){ .name = "optimizer",
-                              .phase = STEP_UPDATE,
-                              .kind = STEP_OPTIMIZER,
-                              .bytes = weights * (gradient + 2 * states + 2 * weight),
-                              .launches = 64 });
-    add(b, &(struct step_op){ .name = "clip",
-                              .phase = STEP_UPDATE,
-                              .kind = STEP_OPTIMIZER,
-                              .bytes = weights * gradient * 3,
-                              .launches = 16 });
+    step_add(b, &(struct step_op){ .name = "optimizer",
+                                   .phase = STEP_UPDATE,
+                                   .kind = STEP_OPTIMIZER,
+                                   .bytes = weights * (gradient + 2 * states + 2 * weight),
+                                   .launches = 64 });
+    step_add(b, &(struct step_op){ .name = "clip",
+                                   .phase = STEP_UPDATE,
+                                   .kind = STEP_OPTIMIZER,
+                                   .bytes = weights * gradient * 3,
+                                   .launches = 16 });
 }
 
 // Lists the forward operations once more for the passes without gradients. Without adapters, the
 // reference is the model itself.
-static void add_passes(struct build *b)
+static void add_passes(struct step_build *b)
 {
     const struct step_passes *passes = &b->request->passes;
     struct step *step = b->step;
@@ -740,7 +518,7 @@ static void add_passes(struct build *b)
 // A critic is a second model of the same shape that is trained as the first: its layers judge the
 // answers once without gradients, and are then trained. In place of logits it has one value a
 // token.
-static void add_critic(struct build *b, size_t layer_ops)
+static void add_critic(struct step_build *b, size_t layer_ops)
 {
     double critics = b->request->passes.critic;
     struct step *step = b->step;
@@ -765,7 +543,7 @@ enum err step_list(struct step *out, struct arena *arena, const struct step_requ
 {
     const struct layout *layout = request->layout;
     *out = (struct step){ 0 };
-    struct build b = {
+    struct step_build b = {
         .step = out,
         .arena = arena,
         .request = request,

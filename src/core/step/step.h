@@ -97,6 +97,9 @@ bool step_autocasts(const struct step_request *request);
 double step_rounds(const struct step_request *request);  // at least one
 double step_updates(const struct step_request *request); // at most one for each that is trained on
 
+// Bytes, at most 16, at whose multiples the rows of matrices of these widths begin.
+int step_alignment(double element_bytes, double width, double other_width);
+
 enum step_phase {
     STEP_FORWARD,
     STEP_RECOMPUTE,
@@ -124,19 +127,23 @@ struct step_op {
     double repeats;              // per micro-batch; per step in STEP_UPDATE
     double flops, bytes;         // of one run; bytes read and written
     double rows, columns, depth; // of a product: (rows × depth) · (depth × columns)
-    double share;                // of products' or of a copy's rate; 0: by the shape, the stack's
-    double launches;             // kernels started by the host
-    double kept_bytes;           // kept from forward to backward when nothing is recomputed
-    double output_bytes;         // of its result, of products and attention
-    double score_bytes;          // of kept_bytes, eager attention's scores
-    bool cheap;                  // selective recomputation recomputes it
-    bool fp32;                   // runs on the 32-bit units: fp32 adapters
-    double weighs;               // tensors of weights that it reads, which ZeRO-3 fetches for it
-    bool small;                  // runs on the 8- or 4-bit units
-    bool masked;                 // attention over the whole matrix of scores, half of it masked
-    double length;               // of what attends to itself; 0: as the batch has it
-    bool of_images;              // of their encoder and projector, or attention to them
-    bool adapter;                // of LoRA: a reference without adapters leaves it out
+    // Of products' or of a copy's rate, 0: by the shape, the stack's; of attention's with the
+    // decoder's heads, 0: all of it.
+    double share;
+    double launches;     // kernels started by the host
+    double kept_bytes;   // kept from forward to backward when nothing is recomputed
+    double output_bytes; // of its result, of products and attention
+    double score_bytes;  // of kept_bytes, eager attention's scores
+    bool cheap;          // selective recomputation recomputes it
+    bool fp32;           // runs on the 32-bit units: fp32 adapters
+    double weighs;       // tensors of weights that it reads, which ZeRO-3 fetches for it
+    bool small;          // runs on the 8- or 4-bit units
+    bool masked;         // attention over the whole matrix of scores, half of it masked
+    double length;       // of what attends to itself; 0: as the batch has it
+    bool of_images;      // of their encoder and projector, or attention to them
+    int aligned;         // bytes at whose multiples its rows begin; 0: 16 or more
+    bool graphless;      // nothing before it has gradients: no graph is built
+    bool adapter;        // of LoRA: a reference without adapters leaves it out
 };
 
 struct step {

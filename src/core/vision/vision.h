@@ -53,9 +53,11 @@ struct vision {
     bool apart; // the decoder is trained by itself too: encoders are loaded for images alone
     // The encoder: a transformer over patches, class_tokens more per tile.
     int64_t layers, width, heads, ffn_width, class_tokens;
-    bool gated;
+    bool gated, rotary;          // positions are turned into queries and keys, in fp32
     int64_t window, full_layers; // patches of a window's side; layers that have none
     int64_t encoded_tiles;       // empty tiles are computed up to this number
+    // transformers does not name its embedding of patches, and so asks for no gradients of it.
+    bool unnamed_embedding;
     // The projector: one linear to the decoder's width, or two, with a width between them.
     int64_t projector_in, projector_width;
     bool projector_as_decoder; // that width is the decoder's

@@ -70,10 +70,13 @@ void cpu_dequantize(struct device *device, struct tensor out, const struct quant
     for (int64_t i = 0; i < cpu_pieces(out); i++) {
         struct cpu_piece piece = cpu_piece(out, i);
         double x[TENSOR_CHUNK];
-        for (int64_t j = 0; j < piece.count; j++) {
-            int64_t at = piece.row * out.columns + piece.column + j;
-            uint8_t pair = in->codes[at / 2];
-            x[j] = levels[at % 2 ? pair & 15 : pair >> 4] * scale_of(in, at / in->block);
+        int64_t first = piece.row * out.columns + piece.column, block = first / in->block;
+        for (int64_t at = first; at < first + piece.count; block++) {
+            float scale = scale_of(in, block);
+            for (; at < first + piece.count && at < (block + 1) * in->block; at++) {
+                uint8_t pair = in->codes[at / 2];
+                x[at - first] = levels[at % 2 ? pair & 15 : pair >> 4] * scale;
+            }
         }
         tensor_store(out, piece.row, piece.column, x, piece.count);
     }

@@ -60,7 +60,9 @@ TEST(run_of_an_unknown_framework_has_adapters_by_peft_or_is_a_trainer_of_its_own
     CHECK(!strcmp(setup.stack->name, "other-fused"));
 }
 
-TEST(run_of_an_unknown_trainer_has_a_wider_range_than_any_known_one)
+// Of 19 sources of such trainers one in five is beyond a factor of 1.36, each without its own runs;
+// with ten that tell less, 1.43.
+TEST(run_of_an_unknown_trainer_has_the_range_that_such_trainers_have)
 {
     struct knowledge k = knowledge_open();
     struct calibration read = { 0 };
@@ -72,7 +74,9 @@ TEST(run_of_an_unknown_trainer_has_a_wider_range_than_any_known_one)
         struct setup setup = knowledge_setup(&k, "llama-3.1-8b", names[i][0], 4, 2048);
         struct setup other = knowledge_setup(&k, "llama-3.1-8b", names[i][1], 4, 2048);
         known[i] = calibration_at(&read, &setup).log_spread;
-        CHECK(calibration_at(&read, &other).log_spread > 1.2 * known[i]);
+        double spread = calibration_at(&read, &other).log_spread;
+        CHECK(spread > 2 * known[i]);
+        CHECK(STATS_P90 * spread > log(1.36) && STATS_P90 * spread < log(1.6));
     }
 }
 
@@ -129,6 +133,16 @@ TEST(run_blank_cells_leave_the_stacks_defaults)
     CHECK(setup.stack->loss_bytes == stack->loss_bytes);
     CHECK(setup.stack->gradients == stack->gradients && setup.stack->copies_weights);
     CHECK(setup.recipe.optimizer == RECIPE_ADAMW && setup.recipe.states == RECIPE_DTYPE_AUTO);
+}
+
+TEST(run_on_a_card_without_bf16_is_of_fp16_unless_it_says_otherwise)
+{
+    struct setup setup;
+    struct run *run;
+    CHECK(!setup_of(&setup, &run, "X-1,o/r,Llama-2-7B,lora,,2048,yes,1,,hf,T4-16GB,1,,,"));
+    CHECK(setup.recipe.precision == RECIPE_FP16);
+    CHECK(!setup_of(&setup, &run, "X-1,o/r,Llama-2-7B,lora,,2048,yes,1,,hf,L4,1,,,"));
+    CHECK(setup.recipe.precision == RECIPE_BF16);
 }
 
 TEST(run_notes_change_nothing)
@@ -197,6 +211,33 @@ TEST(run_widths_follow_the_lengths_column)
     CHECK_NEAR(setup.worst.width, 95 * exp(3.85 * log(173.0 / 56) / 2 / STATS_P90), 0.03);
     CHECK(facts_of(&setup, &run, text_format(&test_arena, row, "no", "400,200")));
     CHECK(strstr(error_text(), "X-1") && strstr(error_text(), "lengths"));
+}
+
+TEST(run_with_images_has_those_of_a_micro_batch_and_is_compared_with_its_like)
+{
+    static const char columns[] =
+        "id,source,model,method,seq_len,packed,images,image_size,micro_batch,stack,gpu,n_gpus\n";
+    static const char *const rows[] = {
+        "X-1,o/r,qwen2.5-vl-7b,lora,2400,full,2,1024x768,3,hf-peft,H200,1",
+        "X-1,o/r,qwen2.5-7b,lora,2400,full,2,1024x768,3,hf-peft,H200,1",
+        "X-1,o/r,qwen2.5-vl-7b,lora,2400,full,2,,3,hf-peft,H200,1",
+    };
+    static const char *const errors[] = { NULL, "qwen2.5-7b reads text alone", "image_size" };
+    struct knowledge k = knowledge_open();
+    for (int i = 0; i < 3; i++) {
+        struct run *run;
+        size_t count;
+        struct setup setup;
+        struct text csv = text_of(text_format(&test_arena, "%s%s\n", columns, rows[i]));
+        CHECK(!run_read(&run, &count, &test_arena, csv, "runs.csv"));
+        enum err err = run_setup(&setup, &test_arena, run, &k.catalog, k.stacks, k.stack_count);
+        CHECK(!err == !errors[i]);
+        if (errors[i])
+            CHECK(strstr(error_text(), errors[i]));
+        else
+            CHECK(setup.batch.images.images == 6 && setup.batch.images.tokens == 6 * 1001 &&
+                  !strcmp(calibration_place(NULL, &setup).names[EVIDENCE_KIND], "vision"));
+    }
 }
 
 TEST(run_documents_in_packed_rows_attend_to_themselves)

@@ -86,7 +86,7 @@ static const struct {
     { "no_saves", "\"tokens\":1e9,\"save_interval\":\"1000h\",\"gpus\":1",
       "\"tokens\":1e9,\"save_interval\":\"1h\",\"gpus\":1" },
     { "unmeasured_stack", "\"stack\":\"ms-swift\"", "\"stack\":\"nemo\"" },
-    { "unmeasured_configuration", "\"gpu\":\"gaudi3\"", "\"gpu\":\"h200\"" },
+    { "unmeasured_configuration", "\"gpu\":\"mi210\"", "\"gpu\":\"h200\"" },
     { "stale_prices", "\"gpu\":\"h100\",\"gpus\":8", "\"price\":2" },
     { "idle_gpus", "\"gpu\":\"gb200\",\"gpus\":1", "\"gpu\":\"gb200\",\"gpus\":4" },
     { "idle_gpus", "\"gpus\":5", "\"gpus\":4" },

@@ -49,11 +49,11 @@ TEST(plan_says_which_runs_its_range_rests_on)
 TEST(plan_says_what_nobody_has_measured)
 {
     const struct plan *known = plan_on("llama-3.1-8b", "h200");
-    const struct plan *plan = plan_on("llama-3.1-8b", "gaudi3");
+    const struct plan *plan = plan_on("llama-3.1-8b", "mi210");
     const char *words = plan_evidence_words(plan, &test_arena);
-    CHECK(strstr(words, "none on gaudi3, on Gaudi3 cards: widened"));
+    CHECK(strstr(words, "none on mi210, on CDNA2 cards: widened"));
     const char *warning = plan_unmeasured_words(plan, &test_arena);
-    CHECK(warning && strstr(warning, "Gaudi3"));
+    CHECK(warning && strstr(warning, "CDNA2"));
     CHECK(level_of(json_get(evidence_of(plan), "never_measured"), "generation"));
     CHECK(plan->efficiency.log_spread > 1.1 * known->efficiency.log_spread);
 }

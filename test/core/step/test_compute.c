@@ -89,57 +89,6 @@ TEST(compute_of_our_engine_is_near_its_steps_at_every_length_of_rows)
     }
 }
 
-TEST(compute_of_attention_is_within_6_percent_of_pytorchs_kernels_at_every_length_of_rows)
-{
-    // Milliseconds forward and backward of 32 heads, 16,384 tokens or one row, on one H200:
-    // bench/gpu/attention_lengths.py.
-    static const struct {
-        const char *stack, *model; // cuDNN, FlashAttention-2; heads of 128 and of 64 elements
-        double width, forward, backward;
-    } measured[] = {
-        { "hf", "llama-3.1-8b", 512, 0.216, 0.846 },
-        { "hf", "llama-3.1-8b", 4096, 1.066, 3.081 },
-        { "hf", "llama-3.1-8b", 32768, 14.882, 42.048 },
-        { "hf", "llama-3.1-8b", 131072, 252.576, 653.46 },
-        { "hf", "llama-3.2-1b", 512, 0.143, 0.57 },
-        { "hf", "llama-3.2-1b", 4096, 0.688, 1.912 },
-        { "torchtitan", "llama-3.1-8b", 512, 0.363, 1.483 },
-        { "torchtitan", "llama-3.1-8b", 4096, 1.759, 5.343 },
-        { "torchtitan", "llama-3.1-8b", 65536, 103.604, 270.479 },
-        { "torchtitan", "llama-3.2-1b", 4096, 0.99, 3.077 },
-    };
-    struct knowledge k = knowledge_open();
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
-        double width = measured[i].width, layers;
-        struct setup setup = knowledge_setup(&k, measured[i].model, measured[i].stack,
-                                             fmax(1, 16384 / width), width);
-        setup.recipe.checkpointing = RECIPE_KEEP_ALL;
-        layers = (double)setup.model->layers;
-        CHECK_NEAR(1e3 * knowledge_estimate(&setup).timing.attention_seconds / layers,
-                   measured[i].forward + measured[i].backward, 0.06);
-    }
-}
-
-TEST(compute_of_our_engines_own_attention_is_slower_than_cudnns)
-{
-    // Where cuDNN's workspace is not known to fit, as on Ampere; and with soft caps, as Gemma 2
-    // has.
-    struct knowledge k = knowledge_open();
-    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "native", 1, 16384);
-    struct setup other = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 16384);
-    double hopper = knowledge_estimate(&setup).timing.attention_seconds /
-                    knowledge_estimate(&other).timing.attention_seconds;
-    CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "a100-sxm-80gb"));
-    other.gpu = setup.gpu;
-    double ampere = knowledge_estimate(&setup).timing.attention_seconds /
-                    knowledge_estimate(&other).timing.attention_seconds;
-    CHECK(hopper < 1.2 && ampere > 1.25 && ampere < 1.5);
-    setup = knowledge_setup(&k, "gemma-2-9b", "native", 1, 4096);
-    double capped = knowledge_estimate(&setup).timing.attention_seconds;
-    setup = knowledge_setup(&k, "gemma-2-9b", "llmq", 1, 4096);
-    CHECK(capped > 1.5 * knowledge_estimate(&setup).timing.attention_seconds);
-}
-
 TEST(compute_charges_the_bubble_of_a_pipeline)
 {
     struct knowledge k = knowledge_open();
@@ -215,49 +164,6 @@ TEST(compute_of_padded_rows_is_that_of_full_ones_where_no_mask_is_made)
     }
 }
 
-static const struct gpu *card(const struct knowledge *k, const char *name)
-{
-    const struct gpu *gpu = NULL;
-    CHECK(!catalog_gpu(&gpu, &k->catalog, name));
-    return gpu;
-}
-
-TEST(compute_card_sustains_what_its_power_limit_feeds)
-{
-    struct knowledge k = knowledge_open();
-    double of_700_w = compute_matmul_flops_per_s(card(&k, "h100-sxm"), RECIPE_BF16);
-    CHECK_NEAR(of_700_w, 0.86 * 794.5e12, 1e-9);
-    // 700 TFLOP/s at 700 W: 700 · (500/700)^⅔ = 559.3 at 500 W.
-    double of_500_w = compute_matmul_flops_per_s(card(&k, "h100-sxm-96gb"), RECIPE_BF16);
-    CHECK_NEAR(of_500_w, 559.3e12, 1e-3);
-    CHECK(compute_matmul_flops_per_s(card(&k, "rtx-6000-ada"), RECIPE_BF16) <
-          compute_matmul_flops_per_s(card(&k, "l40s"), RECIPE_BF16));
-    // MLPerf 5.1, 70B LoRA on eight: MI325X 2,848 tokens/s a card, MI300X 2,091; the same chip.
-    double mi325x = compute_matmul_flops_per_s(card(&k, "mi325x"), RECIPE_BF16);
-    double mi300x = compute_matmul_flops_per_s(card(&k, "mi300x"), RECIPE_BF16);
-    CHECK_NEAR(mi325x / mi300x, 2848.0 / 2091, 0.12);
-    // Intel: Gaudi 3 trains at 1.4 to 1.7 times a Gaudi 2; its memory is 1.5 times as fast.
-    double gaudi3 = compute_matmul_flops_per_s(card(&k, "gaudi3"), RECIPE_BF16);
-    CHECK_NEAR(gaudi3 / compute_matmul_flops_per_s(card(&k, "gaudi2"), RECIPE_BF16), 1.8, 0.03);
-}
-
-TEST(compute_fp4_products_run_at_the_cards_fp4_rate)
-{
-    struct knowledge k = knowledge_open();
-    const struct gpu *b200 = card(&k, "b200"), *h200 = card(&k, "h200");
-    double fp8 = compute_matmul_flops_per_s(b200, RECIPE_FP8);
-    CHECK_NEAR(compute_matmul_flops_per_s(b200, RECIPE_FP4), 2 * fp8, 1e-12); // 9,000 of 4,500
-    CHECK(compute_matmul_flops_per_s(h200, RECIPE_FP4) ==
-          compute_matmul_flops_per_s(h200, RECIPE_FP8)); // it has none
-    // MLPerf 5.1, Llama-2-70B LoRA, eight B200: 1,064 ms a step in nvfp4.
-    struct setup setup = knowledge_setup(&k, "llama-2-70b", "nemo", 1, 8192);
-    setup.gpu = b200;
-    setup.layout.data = 8;
-    setup.recipe.targets = "attention";
-    setup.recipe.precision = RECIPE_FP4;
-    CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, 1.064, 0.1);
-}
-
 TEST(compute_batch_of_a_step_is_cut_into_as_many_pieces_as_there_are_stages)
 {
     // Llama-3.1-405B on 512 H100 (torchtitan): 32 rows a replica, 8 stages; interleaved 1.28 times
@@ -283,7 +189,7 @@ TEST(compute_waits_for_the_slowest_of_more_gpus)
     // rate of 64 GPUs on 128, 0.92 on 512.
     struct knowledge k = knowledge_open();
     struct setup setup = knowledge_setup(&k, "llama-2-70b", "nemo", 1, 8192);
-    setup.gpu = card(&k, "h100-sxm");
+    setup.gpu = knowledge_card(&k, "h100-sxm");
     setup.recipe.targets = "attention";
     setup.recipe.precision = RECIPE_FP8;
     setup.layout.tensor = 4;
@@ -308,7 +214,7 @@ TEST(compute_cuda_graphs_are_worth_what_nvidia_publishes_for_64_and_768_gpus)
     } cases[] = { { 8, 1.2 }, { 96, 2.7 } };
     struct knowledge k = knowledge_open();
     struct setup setup = knowledge_setup(&k, "llama-2-70b", "nemo", 1, 8192);
-    setup.gpu = card(&k, "b200-sxm");
+    setup.gpu = knowledge_card(&k, "b200-sxm");
     setup.recipe.targets = "attention";
     setup.recipe.precision = RECIPE_FP8;
     setup.layout.context = 8;
@@ -334,7 +240,7 @@ TEST(compute_on_cdna_3_hides_a_fifth_of_what_runs_beside_it)
     // rate of 8 GPUs on 16, 0.70 on 32.
     struct knowledge k = knowledge_open();
     struct setup setup = knowledge_setup(&k, "llama-2-70b", "nemo", 1, 8192);
-    setup.gpu = card(&k, "mi300x");
+    setup.gpu = knowledge_card(&k, "mi300x");
     setup.node = catalog_node_of(&k.catalog, setup.gpu);
     setup.recipe.targets = "attention";
     setup.recipe.precision = RECIPE_FP8;
@@ -355,7 +261,7 @@ TEST(compute_collectives_take_16_of_an_h100s_132_processors_and_copies_none)
     struct stack stack = *setup.stack;
     setup.stack = &stack;
     stack.overlap = 1;
-    setup.gpu = card(&k, "h100-sxm");
+    setup.gpu = knowledge_card(&k, "h100-sxm");
     setup.recipe.method = RECIPE_FULL;
     setup.layout.data = 8;
     setup.layout.zero = 3;
@@ -368,7 +274,7 @@ TEST(compute_collectives_take_16_of_an_h100s_132_processors_and_copies_none)
     CHECK_NEAR(knowledge_estimate(&setup).timing.exposed_seconds, gathers.timing.exposed_seconds,
                1e-9);
     setup.layout.offload_weights = false;
-    setup.gpu = card(&k, "t4"); // over PCIe
+    setup.gpu = knowledge_card(&k, "t4"); // over PCIe
     stack.overlap = 0;
     shown = knowledge_estimate(&setup).timing.exposed_seconds;
     stack.overlap = 1;
@@ -395,7 +301,7 @@ TEST(compute_hides_a_reduction_behind_the_draining_of_an_interleaved_pipeline)
     // of 512 H100 on 8,192, with a twelfth of the micro-batches.
     struct knowledge k = knowledge_open();
     struct setup setup = knowledge_setup(&k, "llama-3.1-405b", "nemo", 1, 8192);
-    setup.gpu = card(&k, "h100-sxm");
+    setup.gpu = knowledge_card(&k, "h100-sxm");
     setup.node = catalog_node_of(&k.catalog, setup.gpu);
     setup.recipe.method = RECIPE_FULL;
     setup.recipe.precision = RECIPE_FP8;
@@ -638,37 +544,6 @@ TEST(compute_of_the_trainers_full_rows_on_an_h200_is_within_5_percent_of_their_s
             knowledge_setup(&k, measured[i].model, "hf-peft", measured[i].rows, 2048);
         setup.recipe.checkpointing = RECIPE_KEEP_ALL;
         CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, measured[i].seconds, 0.05);
-    }
-}
-
-TEST(compute_of_eager_attention_on_an_h200_is_within_12_percent_of_measured_layers)
-{
-    // Milliseconds of a layer, bench/gpu/masked.py: 16,384 tokens, eager less causal sdpa.
-    static const struct {
-        const char *model;
-        double width, forward, both;
-    } measured[] = {
-        { "llama-3.2-1b", 1024, 6.067, 12.319 },  { "llama-3.2-1b", 2048, 12.354, 24.861 },
-        { "llama-3.2-1b", 4096, 27.039, 52.163 }, { "llama-3.1-8b", 1024, 6.079, 11.177 },
-        { "llama-3.1-8b", 2048, 12.101, 23.284 }, { "llama-3.1-8b", 4096, 26.342, 49.668 }
-    };
-    struct knowledge k = knowledge_open();
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
-        double width = measured[i].width, took[2][2];
-        for (int recomputed = 0; recomputed < 2; recomputed++)
-            for (int eager = 0; eager < 2; eager++) {
-                struct setup setup =
-                    knowledge_setup(&k, measured[i].model, "hf", 16384 / width, width);
-                setup.recipe.checkpointing = recomputed ? RECIPE_RECOMPUTE : RECIPE_KEEP_ALL;
-                setup.recipe.attention = eager ? RECIPE_ATTENTION_EAGER : RECIPE_SDPA;
-                struct timing t = knowledge_estimate(&setup).timing;
-                double layers = (double)setup.model->layers;
-                took[recomputed][eager] =
-                    1000 * (t.attention_seconds + t.elementwise_seconds) / layers;
-            }
-        double both = took[0][1] - took[0][0], again = took[1][1] - took[1][0];
-        CHECK_NEAR(both, measured[i].both, 0.12);
-        CHECK_NEAR(again - both, measured[i].forward, 0.2);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/step/encoder.h"
 
+#include "core/step/compute.h"
 #include "test/core/knowledge.h"
 
 // A model with its encoder, and rows of so many tokens with one image of 1024 × 768 each.
@@ -112,4 +113,55 @@ TEST(encoder_of_llama_vision_is_attended_to_by_a_fifth_of_the_layers)
                  vision_encoder_weights(setup.model->tower) +
                  vision_projector_weights(setup.model->tower, 4096);
     CHECK_NEAR(all, 10.67e9, 0.02);
+}
+
+static double host_of_images(const struct setup *setup)
+{
+    struct estimate estimate = knowledge_estimate(setup);
+    double sum = 0;
+    for (size_t i = 0; i < estimate.step.count; i++)
+        if (estimate.step.ops[i].of_images)
+            sum += estimate.step.ops[i].repeats *
+                   compute_host_seconds(&estimate.step.ops[i], setup->stack);
+    return sum;
+}
+
+// Two images of 1024 × 768 on an H200's host: Qwen2.5-VL's encoder took 0.161 s, Qwen3-VL's, which
+// has no windows, 0.035 s (bench/results/h200.md).
+TEST(encoder_starts_attention_for_each_window_unless_its_kernel_takes_lengths)
+{
+    struct knowledge k = knowledge_open();
+    struct setup windows = with_images(&k, "qwen2.5-vl-7b", 2, 2048);
+    struct setup none = with_images(&k, "qwen3-vl-8b", 2, 2048);
+    CHECK(!stack_find(&windows.stack, k.stacks, k.stack_count, "hf-peft"));
+    none.stack = windows.stack;
+    windows.recipe.method = none.recipe.method = RECIPE_LORA;
+    CHECK(host_of_images(&windows) > 0.16 && host_of_images(&windows) < 0.3);
+    CHECK(host_of_images(&none) > 0.005 && host_of_images(&none) < 0.035);
+    windows.recipe.attention = RECIPE_FLASH2;
+    CHECK(host_of_images(&windows) < 0.035);
+}
+
+static double backward_of_images(const struct setup *setup)
+{
+    struct estimate estimate = knowledge_estimate(setup);
+    return flops_of_images(&estimate.step, STEP_BACKWARD);
+}
+
+TEST(encoder_frozen_runs_backward_under_recomputation_where_transformers_asks_for_gradients)
+{
+    struct knowledge k = knowledge_open();
+    struct setup asked = with_images(&k, "llava-1.5-7b", 2, 2048);
+    struct setup unnamed = with_images(&k, "qwen3-vl-8b", 2, 2048);
+    CHECK(backward_of_images(&asked) == 0);
+    struct estimate before = knowledge_estimate(&asked);
+    asked.recipe.checkpointing = unnamed.recipe.checkpointing = RECIPE_RECOMPUTE;
+    struct estimate estimate = knowledge_estimate(&asked);
+    CHECK(flops_of_images(&estimate.step, STEP_BACKWARD) > 0);
+    CHECK(flops_of_images(&estimate.step, STEP_RECOMPUTE) > 0);
+    CHECK(estimate.step.images_kept_bytes > before.step.images_kept_bytes);
+    CHECK(estimate.step.trained_weights == before.step.trained_weights);
+    CHECK(backward_of_images(&unnamed) == 0); // it names no embedding of patches
+    CHECK(!stack_find(&asked.stack, k.stacks, k.stack_count, "torchtune"));
+    CHECK(backward_of_images(&asked) == 0);
 }

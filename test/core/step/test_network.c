@@ -183,6 +183,21 @@ TEST(network_torchtitan_sums_gradients_in_fp32)
     CHECK_NEAR(timed(&setup).per_step, bytes * 7 / 8 / 100e9, 1e-4);
 }
 
+TEST(network_torchtitan_gathers_linears_in_8_bits_under_fp8)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtitan", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    setup.recipe.precision = RECIPE_FP8;
+    setup.layout.data = 8;
+    setup.layout.zero = 3;
+    double wide = 2.0 * 128256 * 4096; // embedding and head
+    double bytes = (double)model_parameters(setup.model) + wide;
+    CHECK_NEAR(timed(&setup).per_layer, 2 * bytes * 7 / 8 / 100e9, 1e-3);
+    CHECK(!stack_find(&setup.stack, k.stacks, k.stack_count, "hf"));
+    CHECK_NEAR(timed(&setup).per_layer, 2 * 2 * (bytes - wide) * 7 / 8 / 100e9, 1e-3);
+}
+
 TEST(network_bare_loops_of_deepspeed_fetch_tensors_ahead)
 {
     struct knowledge k = knowledge_open();
