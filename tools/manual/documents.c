@@ -864,7 +864,7 @@ static const struct documents_key run_keys[] = {
     KEY("exit_code", "integer", "exit code of the trainer"),
     KEY("steps", "number", "steps done"),
     KEY("resumed_from_step", "number", "of them, steps done before by another run",
-        .when = "if it resumed there", .since = "0.10.1"),
+        .when = "if it resumed there", .since = "0.11.0"),
     KEY("planned_steps", "number", "steps of the plan"),
     KEY("processed_tokens", "number", "tokens processed, with padding"),
     KEY("roofline_tokens_per_second", "number", "of the same run, before any efficiency",
