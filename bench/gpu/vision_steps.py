@@ -2,7 +2,8 @@
 """Steps of models that read images, by transformers with PEFT: forecasts, and what they are held against.
 
     python3 bench/gpu/vision_steps.py forecast OUT.jsonl       here: what `gpuhours plan` says of each case, before
-    python3 bench/gpu/vision_steps.py OUT.jsonl FORECAST.jsonl [SECONDS]     there: median step, time in the encoder, allocated memory
+    python3 bench/gpu/vision_steps.py OUT.jsonl FORECAST.jsonl [SECONDS [trainer]]     there: median step, time in the encoder,
+                                                               allocated memory, in a bare loop or by transformers' Trainer
 
 Random weights and pixels, bf16, a frozen encoder, adapters of rank 16 on the language model's linears as PEFT makes them (or all
 of its weights), autocast as Trainer has it with bf16, fused AdamW, attention as transformers chooses. Every row has the same text and
@@ -180,7 +181,33 @@ def carries_gradient(made):
     return any(map(carries_gradient, made.values() if hasattr(made, "values") else made)) if made is not None else False
 
 
-def measure(row, steps=10, warm=4):
+def by_trainer(model, row, batch, steps):
+    """Seconds of each step of transformers' Trainer, whose collator has the batch at hand."""
+    import torch
+    import transformers
+
+    times, start = [], []
+
+    class Clock(transformers.TrainerCallback):
+        def on_step_begin(self, *_, **__):
+            torch.cuda.synchronize()
+            start.append(time.perf_counter())
+
+        def on_step_end(self, *_, **__):
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - start[-1])
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = transformers.TrainingArguments(
+            folder, per_device_train_batch_size=row["rows"], max_steps=steps, bf16=True, optim="adamw_torch_fused", report_to="none",
+            logging_strategy="no", save_strategy="no", remove_unused_columns=False, gradient_checkpointing=row["recompute"],
+            gradient_checkpointing_kwargs={"use_reentrant": False} if row["recompute"] else None)
+        transformers.Trainer(model, arguments, train_dataset=[0] * (row["rows"] * steps), data_collator=lambda _: batch(),
+                             callbacks=[Clock()]).train()
+    return times
+
+
+def measure(row, trainer=False, steps=10, warm=4):
     import torch
     import transformers
 
@@ -210,7 +237,7 @@ def measure(row, steps=10, warm=4):
             model.enable_input_require_grads()
     model.train()
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=True)
+    optimizer = None if trainer else torch.optim.AdamW(trained, lr=1e-4, fused=True)
     arguments, tokens = pixels_of(kind, vision, row)
     marker = rest.get("image_token_id", rest.get("image_token_index"))
     around = (QWEN["vision_start_token_id"], QWEN["vision_end_token_id"]) if kind.startswith("Qwen") else \
@@ -220,7 +247,8 @@ def measure(row, steps=10, warm=4):
     tower.register_forward_pre_hook(lambda *_: marks.append(torch.cuda.Event(enable_timing=True)) or marks[-1].record())
     tower.register_forward_hook(lambda *_: marks.append(torch.cuda.Event(enable_timing=True)) or marks[-1].record())
     times, seen = [], []
-    for _ in range(steps):
+
+    def batch():
         ids, labels = ids_of(row, tokens, marker, around, text["vocab_size"])
         kinds = (ids == marker).int()
         given = dict(arguments, input_ids=ids, labels=labels, attention_mask=torch.ones_like(ids))
@@ -228,6 +256,13 @@ def measure(row, steps=10, warm=4):
             given["token_type_ids"] = kinds
         elif kind.startswith("Qwen"):
             given["mm_token_type_ids"] = kinds
+        return given
+
+    if trainer:
+        times = by_trainer(model, row, lambda: {name: value.cpu() for name, value in batch().items()}, steps)
+        seen = [marks[i].elapsed_time(marks[i + 1]) / 1e3 for i in range(0, len(marks), 2)]
+    for _ in range(0 if trainer else steps):
+        given = batch()
         marks.clear()
         torch.cuda.synchronize()
         start = time.perf_counter()
@@ -240,7 +275,7 @@ def measure(row, steps=10, warm=4):
         times.append(time.perf_counter() - start)
         seen.append(marks[0].elapsed_time(marks[1]) / 1e3)
     step = statistics.median(times[warm:])
-    return dict(model=row["model"], method=row["method"], rows=row["rows"], recompute=row["recompute"], width=row["width"],
+    return dict(model=row["model"], method=row["method"], trainer=trainer, rows=row["rows"], recompute=row["recompute"], width=row["width"],
                 image_tokens=tokens, step_s=round(step, 5), encoder_s=round(statistics.median(seen[warm:]), 5), encoder_gradients=gradients[-1],
                 forecast_s=round(row["step_s"], 5), ratio=round(row["step_s"] / step, 3), inside=row["low_s"] <= step <= row["high_s"],
                 allocated_gib=round(torch.cuda.max_memory_allocated() / 2**30, 2), forecast_gib=round(row["allocated_gib"], 2),
@@ -259,7 +294,7 @@ def main():
         if time.time() > end:
             break
         try:
-            result = measure(row)
+            result = measure(row, sys.argv[4:] == ["trainer"])
         except Exception as error:  # the other cases go on
             torch.set_default_dtype(torch.float32)
             traceback.print_exc()

@@ -186,6 +186,29 @@ static const char *packed_images(const struct plan *plan, struct arena *arena)
                        plan->stack->name);
 }
 
+// Encoders of images of any size, whose attention starts anew for each of them without
+// FlashAttention.
+static const char *images_one_by_one(const struct plan *plan, struct arena *arena)
+{
+    const double worth = 1.1;
+    const struct vision *tower = plan->model->tower;
+    struct setup setup = search_setup(&plan->chosen, plan->model, plan->stack);
+    struct estimate quicker;
+    if (!tower || tower->rule != VISION_NATIVE || !(setup.batch.images.images > 0) ||
+        plan->chosen.recipe.attention == RECIPE_FLASH2)
+        return NULL;
+    setup.recipe.attention = RECIPE_FLASH2;
+    if (estimate_make(&quicker, arena, &setup) ||
+        quicker.tokens_per_s < worth * plan->estimate.tokens_per_s)
+        return NULL;
+    return text_format(arena,
+                       "the encoder of %s starts attention anew for each image%s, which the host "
+                       "is slow at; FlashAttention takes all at once: --attention flash2 is %s "
+                       "faster",
+                       plan->model->name, tower->window ? ", and each window of one" : "",
+                       text_share(arena, quicker.tokens_per_s / plan->estimate.tokens_per_s - 1));
+}
+
 static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
 {
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
@@ -639,6 +662,7 @@ static const struct {
     { "samples_for_tokens", samples_for_tokens },
     { "no_packing", no_packing },
     { "packed_images", packed_images },
+    { "images_one_by_one", images_one_by_one },
     { "lengths_assumed", lengths_assumed },
     { "tokens_estimated", tokens_estimated },
     { "data_is_a_sample", data_is_a_sample },

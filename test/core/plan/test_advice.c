@@ -69,6 +69,16 @@ static const struct {
       "\"method\":\"lora\",\"checkpointing\":\"full\"" },
     { "full_under_pressure", "\"method\":\"full\",\"gpu\":\"rtx-4090\",\"gpus\":1",
       "\"method\":\"full\",\"gpu\":\"h200\",\"gpus\":8" },
+    { "images_one_by_one",
+      "\"model\":\"qwen2.5-vl-7b\",\"image_size\":\"1024x768\",\"examples\":1000,"
+      "\"tokens\":1e5,\"stack\":\"hf-peft\"",
+      "\"model\":\"qwen2.5-vl-7b\",\"image_size\":\"1024x768\",\"examples\":1000,"
+      "\"tokens\":1e5,\"stack\":\"hf-peft\",\"attention\":\"flash2\"" },
+    { "images_one_by_one",
+      "\"model\":\"qwen2.5-vl-7b\",\"image_size\":\"1024x768\",\"examples\":1000,"
+      "\"tokens\":1e5,\"stack\":\"hf-peft\"",
+      "\"model\":\"gemma-3-4b\",\"image_size\":\"1024x768\",\"examples\":1000,"
+      "\"tokens\":1e5,\"stack\":\"hf-peft\"" },
     { "launch_bound",
       "\"model\":\"llama-3.2-1b\",\"micro_batch\":\"1\",\"mean_length\":100,"
       "\"packing\":\"off\"",
