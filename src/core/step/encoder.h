@@ -5,9 +5,10 @@
 // The encoder is a transformer over patches of pixels, each of which sees all others of its tile
 // (or window); the projector makes tokens of the decoder's width of its output. Frozen, both run
 // forward once and keep nothing, because no gradient reaches an image: what is trained comes
-// after it. Trained, they run backward too; under LoRA with adapters on all their linears.
-// Recomputation of layers holds for the encoder as well. Formulas: docs/formulas.md, section
-// vision.
+// after it. (Where transformers recomputes, it asks for gradients of patches, and a frozen encoder
+// runs backward all the same.) Trained, they run backward too; under LoRA with adapters on all
+// their linears. Recomputation of layers holds for the encoder as well. Formulas: docs/formulas.md,
+// section vision.
 //
 //     pixels ─▶ patches ─▶ L × (norm, q k v, attention, o, norm, up, down) ─▶ projector ─▶ tokens
 //
