@@ -33,11 +33,8 @@ static const struct traffic residual_traffic[] = { { 6, 6, 1, 1, 1 },
 
 int step_alignment(double element_bytes, double width, double other_width)
 {
-    int bytes = 16;
-    while (bytes > 1 &&
-           (fmod(element_bytes * width, bytes) > 0 || fmod(element_bytes * other_width, bytes) > 0))
-        bytes /= 2;
-    return bytes;
+    int64_t bytes = (int64_t)(element_bytes * width) | (int64_t)(element_bytes * other_width) | 16;
+    return (int)(bytes & -bytes); // the lowest bit that one of them has
 }
 
 double step_element_bytes(const struct step_build *b)
