@@ -177,15 +177,23 @@ static const char *measured_as(const struct calibration *c, const struct stack *
     return stack->name;
 }
 
+// Mixtures of experts, and steps with images, have causes of error of their own; so has each kind
+// of these that nobody measured.
+static const char *kind_of(const struct setup *setup)
+{
+    if (!(setup->batch.images.images > 0))
+        return setup->model->experts ? "moe" : "dense";
+    return setup->model->experts          ? "vision moe"
+           : setup->recipe.trains_encoder ? "vision trained"
+                                          : "vision";
+}
+
 struct place calibration_place(const struct calibration *c, const struct setup *setup)
 {
     struct recipe recipe = estimate_recipe(setup);
     const struct gpu *gpu = setup->gpu;
-    bool sees = setup->batch.images.images > 0;
     return (struct place){
-        .names = { [EVIDENCE_KIND] = sees                    ? "vision"
-                                     : setup->model->experts ? "moe"
-                                                             : "dense",
+        .names = { [EVIDENCE_KIND] = kind_of(setup),
                    [EVIDENCE_FAMILY] = setup->stack->family,
                    [EVIDENCE_STACK] = c ? measured_as(c, setup->stack) : setup->stack->name,
                    [EVIDENCE_VENDOR] = gpu ? gpu->vendor : NULL,

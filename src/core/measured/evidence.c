@@ -28,7 +28,8 @@ const char *const evidence_factors[] = {
 };
 
 const struct field evidence_fields[] = {
-    FIELD(evidence_level, kind, TEXT, "of the model: dense, moe, or vision for steps with images"),
+    FIELD(evidence_level, kind, TEXT,
+          "of the model: dense, moe, or vision for steps with images (vision moe, vision trained)"),
     FIELD_OF(evidence_level, factor, evidence_factors, "what the level is one of",
              .required = true),
     FIELD(evidence_level, level, TEXT, "a name, or a number of GPUs or tokens"),
@@ -102,17 +103,43 @@ bool evidence_same(const struct evidence_level *a, const struct evidence_level *
            same_text(a->kind, b->kind);
 }
 
+// Whether the runs of a kind all share one family of stacks, generation of cards or number of GPUs,
+// and the place is another. Nothing tells then what of their narrowing holds elsewhere.
+static bool is_beyond(const struct evidence *e, const char *kind, const struct evidence_term *terms,
+                      size_t count)
+{
+    static const int factors[] = { EVIDENCE_FAMILY, EVIDENCE_GENERATION, EVIDENCE_GPUS };
+    for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+        size_t levels = 0;
+        bool here = false;
+        for (size_t i = 0; i < e->count && levels < 2; i++) {
+            const struct evidence_level *level = &e->levels[i];
+            if (level->factor != factors[f] || !same_text(level->kind, kind))
+                continue;
+            levels++;
+            for (size_t t = 0; t < count; t++)
+                here |= is_level(level, &terms[t]);
+        }
+        if (levels == 1 && !here)
+            return true;
+    }
+    return false;
+}
+
 double evidence_spread(const struct evidence *e, const struct place *place)
 {
     struct evidence_term terms[EVIDENCE_TERMS];
     size_t count = evidence_terms(terms, place);
+    const char *kind = place->names[EVIDENCE_KIND];
     double log_spread = e->log_widest;
+    if (is_beyond(e, kind, terms, count))
+        return exp(log_spread);
     for (size_t i = 0; i < e->count; i++) {
         const struct evidence_level *level = &e->levels[i];
         bool number = level->factor >= EVIDENCE_GPUS; // the terms of names stand at their factor
         size_t t = number ? EVIDENCE_GPUS : (size_t)level->factor, end = number ? count : t + 1;
         for (; t < end; t++)
-            if (is_level(level, &terms[t]) && same_text(level->kind, place->names[EVIDENCE_KIND]))
+            if (is_level(level, &terms[t]) && same_text(level->kind, kind))
                 log_spread -= terms[t].share * level->narrowing;
     }
     return exp(log_spread);

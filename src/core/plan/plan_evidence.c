@@ -54,10 +54,16 @@ static const char *words_of(const struct plan *plan, int item, struct arena *are
 
 static const char *kind_words(const struct plan *plan)
 {
+    static const char *const words[][2] = { { "dense", "dense models" },
+                                            { "moe", "mixtures of experts" },
+                                            { "vision", "training on images" },
+                                            { "vision moe", "mixtures of experts with images" },
+                                            { "vision trained", "training an encoder of images" } };
     const char *kind = plan->place.names[EVIDENCE_KIND];
-    return !strcmp(kind, "vision") ? "training on images"
-           : strcmp(kind, "moe")   ? "dense models"
-                                   : "mixtures of experts";
+    size_t i = 0;
+    while (strcmp(kind, words[i][0]))
+        i++;
+    return words[i][1];
 }
 
 // "of hf-peft, on mi300x"; NULL where all was measured. far_only: what nothing near stands for.

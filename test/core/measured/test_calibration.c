@@ -143,3 +143,23 @@ TEST(calibration_leaves_out_what_is_marked)
     CHECK_NEAR(exp(fit.stacks[0].log_mid), 0.8, 1e-9);
     CHECK(fit.stacks[0].runs == 1);
 }
+
+// Steps with images were measured on one H200 with transformers, their encoders frozen.
+TEST(calibration_of_steps_with_images_is_wide_beyond_what_all_of_them_share)
+{
+    struct knowledge k = knowledge_open();
+    struct calibration c = read_shipped();
+    double widest = exp(c.evidence.log_widest);
+    struct setup near = knowledge_setup(&k, "qwen2.5-vl-7b", "hf-peft", 2, 1200);
+    CHECK(!model_find_tower(&near.model, &test_arena));
+    near.batch.images = (struct vision_load){ 2, 2002, 7992, 3.2e7, 5.1e5, 1998 };
+    CHECK(calibration_at(&c, &near).log_spread < 0.7 * widest);
+    struct setup beyond[] = { near, near, near, near, near };
+    CHECK(!catalog_gpu(&beyond[0].gpu, &k.catalog, "mi300x"));
+    beyond[1].layout.data = 8;
+    CHECK(!stack_find(&beyond[2].stack, k.stacks, k.stack_count, "unsloth"));
+    beyond[3].recipe.trains_encoder = true;
+    CHECK(!catalog_model(&beyond[4].model, &k.catalog, "qwen3-vl-30b-a3b"));
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++)
+        CHECK(calibration_at(&c, &beyond[i]).log_spread >= widest);
+}
