@@ -22,6 +22,7 @@
 #   SAN=1         sanitizers, in a separate build folder; SAN=thread: of data races
 #   CUDA=0        without CUDA            INSTALL=0     never call apt-get or npm
 #   ARCHS=90      GPUs to compile for     (compute capability 9.0; fewer compile faster)
+#   CUDAFLAGS=-O1 instead of -O3          CFLAGS="-O2 -g"   instead of -O3 -g
 #   OPENBLAS=0    products in plain C     MPI=0         one process
 #   WEB=0         reports without what-if WERROR=1      warnings are errors
 #   V=1           show the commands
@@ -40,7 +41,9 @@ CFLAGS ?= -O3 -g
 LANGUAGE := -std=c17 -ffp-contract=off -D_POSIX_C_SOURCE=200809L -Isrc -I. -MMD -MP
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
             $(if $(WERROR),-Werror)
+# Without the checks of pointers that the address sanitizer makes too: they took a quarter of the time.
 SANITIZE_1 := -O1 -fno-omit-frame-pointer -fsanitize=address$(,)undefined$(,)float-cast-overflow \
+              -fno-sanitize=null$(,)object-size$(,)pointer-overflow \
               -fno-sanitize-recover=undefined$(,)float-cast-overflow
 SANITIZE_thread := -O1 -fno-omit-frame-pointer -fsanitize=thread
 SANITIZE := $(SANITIZE_$(SAN))
@@ -214,7 +217,7 @@ SORTED_ARCHS := $(shell printf '%s\n' $(ARCHS) | sort -nu)
 # 90a is 9.0 with the instructions that no other generation has.
 GENCODE := $(foreach arch,$(SORTED_ARCHS:90=90a),-gencode arch=compute_$(arch)$(,)code=sm_$(arch)) \
            -gencode arch=compute_$(lastword $(SORTED_ARCHS))$(,)code=compute_$(lastword $(SORTED_ARCHS))
-NVCC_COMPILE := $(NVCC) -std=c++20 -O3 -Isrc $(GENCODE) --Werror all-warnings -MMD -MP \
+NVCC_COMPILE := $(NVCC) -std=c++20 $(or $(CUDAFLAGS),-O3) -Isrc $(GENCODE) --Werror all-warnings -MMD -MP \
                 -Xcompiler -fPIC$(,)-fvisibility=hidden$(,)-Wall$(,)-Wextra
 CUDA_SOURCES := $(filter-out $(if $(FOUND_CUDNN),%/attention_no_cudnn.cu,%/attention_cudnn.cu),\
                 $(wildcard src/train/cuda/*.cu src/train/cuda/*/*.cu))
@@ -272,7 +275,7 @@ MINUTES ?= 4
 FUZZED_COMMANDS := src/cli/dataset/units_document.c # readers above the library
 FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*$(ONLY)*.c))
 # Without the checks of pointers, which the address sanitizer sees: their comparisons are traced too, at half the speed.
-FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O2 -g -fsanitize=fuzzer-no-link$(,)address$(,)undefined$(,)float-cast-overflow \
+FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O1 -g1 -fsanitize=fuzzer-no-link$(,)address$(,)undefined$(,)float-cast-overflow \
                 -fno-sanitize=null$(,)alignment$(,)object-size$(,)pointer-overflow -fno-sanitize-recover=undefined$(,)float-cast-overflow
 FUZZ_SECONDS ?= $(shell echo $$(( $(MINUTES) * 60 * $$(nproc) / $(words $(FUZZERS)) + 1 )))
 fuzz: $(FUZZERS)
@@ -302,7 +305,7 @@ build/fuzz/deps: tools/deps
 # --- the page: the same core, compiled for the browser -----------------------
 
 WASM := clang --target=wasm32-wasi --sysroot=/usr
-WASM_COMPILE := $(WASM) -O2 -msimd128 -std=c17 -ffp-contract=off $(WARNINGS) -Isrc -I. -MMD -MP
+WASM_COMPILE := $(WASM) $(or $(WASMFLAGS),-O2) -msimd128 -std=c17 -ffp-contract=off $(WARNINGS) -Isrc -I. -MMD -MP
 WASM_OBJECTS := $(patsubst %,build/web/obj/%.o,$(BASE) $(CORE) $(wildcard web/*.c) build/web/data.c)
 build/web/flags: FORCE
 	@mkdir -p $(@D); echo '$(WASM_COMPILE)' | cmp -s - $@ || echo '$(WASM_COMPILE)' > $@

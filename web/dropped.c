@@ -30,7 +30,6 @@ static enum err open_rule(struct dropped *d, const struct dropped_options *optio
                            options->tokenizer.name));
         d->rule.tokenizer_name = text_copy(&d->arena, text_of(options->tokenizer.name));
         d->rule.exact = true;
-        d->rule.factor = 1;
         if (options->config.name) {
             TRY(read_format(&format, &d->arena, &options->config));
             d->rule.template_name = text_copy(&d->arena, text_of(options->config.name));
@@ -62,7 +61,6 @@ enum err dropped_open(struct dropped *d, const struct dropped_options *options)
     TRY(open_rule(d, options));
     d->profile = (struct profile){ .tokenizer = d->rule.tokenizer_name,
                                    .exact = d->rule.exact,
-                                   .spread = d->rule.spread,
                                    .template = d->rule.template_name,
                                    .labels = chat_label_names[CHAT_ALL],
                                    .files = d->files };

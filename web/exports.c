@@ -31,6 +31,7 @@ static struct out out;
 static struct dropped dropped;
 static bool measured; // dropped.profile has the token count
 static struct text tokenizer_file, config_file, template_file;
+static int64_t positions; // of the model that the files are counted for; 0: not known
 static struct text plan_document, profile_document, hosts_document; // of the last request
 static struct text reference; // the plan to compare with; size 0: none
 static struct arena documents, references;
@@ -171,6 +172,14 @@ static void keep_document(struct text *document, struct text text)
     document->size = text.size;
 }
 
+// Of a model of the catalog; 0: it is not there, or the name is of several.
+static int64_t positions_of(const char *model)
+{
+    const struct model *found;
+    bool known = model && !catalog_model(&found, &data.catalog, model);
+    return known ? found->max_positions : 0;
+}
+
 static enum err make(void)
 {
     TRY(open_data());
@@ -180,7 +189,9 @@ static enum err make(void)
         struct profile profile = dropped.profile;
         struct lengths lengths = dropped.lengths;
         lengths.arena = &passing;
-        if (lengths.count && request.context == PLAN_NOT_GIVEN) { // finish() has found it already
+        request.positions = positions_of(request.model);
+        if (lengths.count && request.context == PLAN_NOT_GIVEN &&
+            request.positions == profile.settings.positions) { // finish() has found it already
             request.context = profile.windows.rows[profile.windows.recommended].context;
             request.context_from_data = true;
         }
@@ -219,6 +230,7 @@ static enum err find_hosts(void)
     struct plan_request job;
     struct hosting_document document;
     TRY(hosting_read_plan(&job, &document, &passing, plan_document, "this plan"));
+    hosting_keep_run(&job, &document, &passing);
     job.search = false;
     struct plan *made = ARENA_NEW(&passing, struct plan, 1);
     TRY(plan_make(made, &passing, &data, &job));
@@ -347,6 +359,8 @@ static enum err begin(void)
     const char *day = text_copy(&passing, json_get_text(&tree, "date"));
     if (sscanf(day, "%d-%d-%d", &date->year, &date->month, &date->day) != 3)
         return fail(ERR_USAGE, "date is \"%s\", must be a day like 2026-08-22", day);
+    TRY(open_data());
+    positions = positions_of(options.model);
     return dropped_open(&dropped, &options);
 }
 
@@ -393,7 +407,8 @@ int data_example(void)
 
 static enum err finish(void)
 {
-    const struct profile_settings settings = { .batching = BATCHING_LONGEST };
+    const struct profile_settings settings = { .batching = BATCHING_LONGEST,
+                                               .positions = positions };
     const struct lengths *list = dropped.lengths.count ? &dropped.lengths : NULL;
     TRY(profile_finish(&dropped.profile, &dropped.arena, list, &settings));
     struct json_writer w = { .out = &out };

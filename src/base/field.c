@@ -174,6 +174,13 @@ static bool has_no_unit(struct text value)
     return last == '.' || (last >= '0' && last <= '9');
 }
 
+// A number without unit that is not whole: what "21.4" is that should have been "21.4M".
+static bool is_fraction(struct text value)
+{
+    double number;
+    return has_no_unit(value) && !text_read_number(&number, value) && number != nearbyint(number);
+}
+
 static enum err set(const struct field *field, void *object, struct arena *arena, struct text value)
 {
     void *at = member(field, object);
@@ -190,6 +197,9 @@ static enum err set(const struct field *field, void *object, struct arena *arena
     case FIELD_FLAG: return set_flag(at, value);
     case FIELD_CHOICE: return set_choice(at, field->choices, value);
     case FIELD_COUNT:
+        if (field->value && !strcmp(field->value, "TOKENS") && is_fraction(value))
+            return fail(ERR_INPUT, "\"%.*s\" is not a whole number; write %.*sM for millions",
+                        TEXT_BRIEF(value), TEXT_BRIEF(value));
         TRY(text_read_count(&count, value));
         if (count < 0)
             return fail(ERR_INPUT, "\"%.*s\" is negative", TEXT_BRIEF(value));

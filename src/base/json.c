@@ -369,12 +369,6 @@ static size_t unescape(char *out, struct text raw)
     return SIZE_MAX;
 }
 
-size_t json_unescape(char *out, struct text raw)
-{
-    size_t size = unescape(out, raw);
-    return size == SIZE_MAX ? 0 : size;
-}
-
 struct text json_string(struct json_reader *in, struct arena *arena)
 {
     bool escaped;

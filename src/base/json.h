@@ -65,9 +65,6 @@ struct text json_skip(struct json_reader *in); // any value; returns its text
 // The first quote or backslash, or end; reads eight bytes at once.
 const char *json_string_stop(const char *at, const char *end);
 
-// Decodes a raw string into memory of at least raw.size bytes; returns the size.
-size_t json_unescape(char *out, struct text raw);
-
 // ERR_INPUT if there was an error or text follows; the message has name, line and column.
 enum err json_end(struct json_reader *in, const char *name);
 enum err json_failed(struct json_reader *in,

@@ -9,14 +9,6 @@
 #include <ctype.h>
 #include <string.h>
 
-const char *lines_format_name(enum lines_format format)
-{
-    static const char *const names[] = {
-        "unknown", "JSON Lines", "a JSON list", "JSON values", "CSV", "plain text",
-    };
-    return names[format];
-}
-
 int64_t lines_count(struct text text)
 {
     int64_t count = 0;

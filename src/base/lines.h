@@ -28,8 +28,6 @@ enum lines_format {
     LINES_TEXT,   // every line is a row
 };
 
-const char *lines_format_name(enum lines_format format); // "JSON Lines", "a JSON list"
-
 // The name without the ending of a packed file: "train.csv" of "train.csv.xz".
 struct text lines_unpacked_name(struct text name);
 

@@ -505,6 +505,12 @@ int unicode_script_named(const char *name, size_t size)
     return -1;
 }
 
+const char *unicode_script_name(int script)
+{
+    bool known = script >= 0 && (size_t)script < sizeof script_names / sizeof *script_names;
+    return known ? script_names[script] : NULL;
+}
+
 // --- older versions ----------------------------------------------------------
 
 // Characters whose category changed after Unicode 8.

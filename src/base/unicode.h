@@ -129,6 +129,7 @@ unsigned unicode_traits(uint32_t code);
 
 int unicode_script(uint32_t code);                       // 0: unknown
 int unicode_script_named(const char *name, size_t size); // -1: no script has the name
+const char *unicode_script_name(int script);             // NULL: there is none
 // The bytes of the extended grapheme cluster at `at`; start is where the text begins.
 size_t unicode_cluster(const char *start, const char *at, const char *end);
 

@@ -81,6 +81,7 @@ static enum err read_options(struct command_line *line, const struct options *al
         file_close(&file);
         TRY(hosting_read_plan(&plan_request, document, line->arena, json, own.plan));
         TRY(command_again(line, all));
+        hosting_keep_run(&plan_request, document, line->arena);
     }
     // --explain is a flag of every command; here the word after it names the row.
     if (line->common.explain && line->positional_count == 1)
@@ -231,8 +232,8 @@ enum err hosts_make(struct hosting *out, struct command_line *line, const struct
     struct plan *plan = ARENA_NEW(line->arena, struct plan, 1);
     struct offers *offers = ARENA_NEW(line->arena, struct offers, 1);
     struct hosting_input *input = ARENA_NEW(line->arena, struct hosting_input, 1);
-    struct hosting_document document;
-    TRY(read_options(line, all, &document));
+    struct hosting_document *document = ARENA_NEW(line->arena, struct hosting_document, 1);
+    TRY(read_options(line, all, document));
     TRY(data_plan(data, line));
     TRY(data_request(&plan_request, data));
     TRY(plan_make(plan, line->arena, data, &plan_request));
@@ -240,7 +241,7 @@ enum err hosts_make(struct hosting *out, struct command_line *line, const struct
     TRY(prices_override(offers, line, &data->catalog, own.offers, &machine));
     *input = (struct hosting_input){ .plan = plan, .offers = offers, .request = &hosting_request };
     TRY(read_terms(input, line));
-    hosting_adopt(input, plan, &document);
+    hosting_adopt(input, plan, document);
     TRY(hosting_make(out, line->arena, input));
     return out->count ? OK : fail(ERR_ANSWER, "%s", hosting_explain_none(out, line->arena));
 }

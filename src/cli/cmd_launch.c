@@ -147,6 +147,17 @@ static enum err read_options(struct command_line *line, struct launch_plan *plan
     return read_from(plan, line);
 }
 
+// What dstack uploads. NAN for a folder, and for what is not here.
+static double data_bytes(void)
+{
+    struct file file;
+    if (request.to != LAUNCH_DSTACK || !request.data || file_open(&file, request.data))
+        return NAN;
+    double bytes = (double)file.text.size;
+    file_close(&file);
+    return bytes;
+}
+
 static enum err run(struct command_line *line)
 {
     struct launch_plan plan;
@@ -155,7 +166,7 @@ static enum err run(struct command_line *line)
     struct out out = { .arena = line->arena };
     TRY(read_options(line, &plan));
     TRY(find_place(&place, &plan, line));
-    struct launch_input input = { &request, &plan, &place, line->rest };
+    struct launch_input input = { &request, &plan, &place, line->rest, data_bytes() };
     TRY(launch_make(&job, line->arena, &input));
     if (line->common.json)
         launch_write(&job, &out);

@@ -267,7 +267,7 @@ static void loop(struct wrapped *run)
     wrapped_finish(run);
 }
 
-// The last line that it printed, as the end of a sentence.
+// The last line that it printed by itself, as the end of a sentence.
 static const char *last_words(const struct wrapped *run, struct arena *arena)
 {
     const char *line = child_last_lines(&run->child, arena, 1);
@@ -310,8 +310,8 @@ static enum err judge(const struct wrapped *run, struct arena *arena)
         return fail(ERR_ANSWER,
                     "no training step was recognised in the trainer's output in %s; give "
                     "--pattern 'step (\\d+)' to match its lines, or --log FILE if it logs to a "
-                    "file",
-                    text_seconds(arena, wrapped_elapsed(run)));
+                    "file%s",
+                    text_seconds(arena, wrapped_elapsed(run)), last_words(run, arena));
     if (run->steady.verdict != STEADY_YES)
         return fail(ERR_ANSWER, "not steady after %s: %s", steps, run->steady.reason);
     const char *brief = too_brief(run, arena);

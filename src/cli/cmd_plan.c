@@ -80,6 +80,7 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
     struct lengths *lengths = ARENA_NEW(arena, struct lengths, 1);
     lengths->arena = arena;
     struct profile profile = { 0 };
+    TRY(data_vision(&options->vision, &request->positions, line, request->model));
     if (profile_path) {
         TRY(read_profile(&profile, arena, profile_path));
     } else {
@@ -87,7 +88,6 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
         options->model = request->model;
         options->image_size = request->image_size;
         options->image_max_pixels = request->image_max_pixels;
-        TRY(data_vision(&options->vision, line, request->model));
         if (request->stack)
             TRY(data_trainer(&options->trainer, line, request->stack));
         if (request->objective != OBJECTIVE_AUTO &&

@@ -76,6 +76,8 @@ static void keep_settings(const struct profile_settings *first)
     }
     if (settings.batching < 0)
         settings.batching = first->batching;
+    if (!settings.positions)
+        settings.positions = first->positions;
 }
 
 static enum err merge(struct profile *out, struct command_line *line)
@@ -158,7 +160,6 @@ static enum err count(struct profile *out, struct command_line *line)
     TRY(packing_trainer_find(&trainer, settings.trainer, settings.packer));
     struct dataset dataset;
     data.trainer = settings.trainer;
-    TRY(data_vision(&data.vision, line, data.model));
     TRY(dataset_open(&dataset, line->arena, &data));
     dataset.warns_later = prints_words(line) && !shard.is_part;
     if (work.units)
@@ -220,6 +221,7 @@ static enum err run(struct command_line *line)
     TRY(shard.is_part ? OK : file_try(written(line)));
     TRY(shard.is_part ? OK : file_try(request.lengths));
     struct profile profile = { 0 };
+    TRY(data_vision(&data.vision, &settings.positions, line, data.model));
     TRY(of_units        ? merge_units(&profile, line)
         : request.merge ? merge(&profile, line)
                         : count(&profile, line));

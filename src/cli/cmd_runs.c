@@ -323,7 +323,7 @@ static enum err record_actual(struct command_line *line, struct ledger *ledger, 
                                "--gpu-hours, --wall-hours, --tokens-per-second or --log");
     if (actual.plan) {
         TRY(read_plan(&plan, line->arena, actual.plan));
-        TRY(ledger_entry_add(ledger, line, &plan, NULL));
+        TRY(ledger_entry_add_plan(ledger, line, &plan));
     } else {
         TRY(find_one(&found, ledger, line->arena, line->positional[1], "plan"));
         plan = *found;

@@ -183,11 +183,20 @@ static void loop(struct watch *watch)
 
 // --- the record --------------------------------------------------------------
 
-// A trainer that says that it is done may count a few steps fewer than the plan.
+// A trainer that says that it is done may count a few steps fewer than the plan. One that was told
+// to stop says the same when it has saved.
 static bool is_complete(const struct watch *watch, const struct outlook *end)
 {
-    double share = watch->run.source->series.ended ? 0.95 : 1;
-    return !watch->run.child.code && wrapped_steps(&watch->run) >= share * end->total;
+    const struct wrapped *run = &watch->run;
+    double share = run->source->series.ended && !run->child.interrupted ? 0.95 : 1;
+    return !run->child.code && wrapped_steps(run) >= share * end->total;
+}
+
+// The signal that was passed on to a trainer that then ended with code 0, before its last step.
+static int stopping_signal(const struct watch *watch, const struct outlook *end)
+{
+    const struct child *child = &watch->run.child;
+    return child->code || is_complete(watch, end) ? 0 : child->interrupted;
 }
 
 static const char *place_name(enum outlook_place place)
@@ -208,6 +217,8 @@ static void write_record(const struct watch *watch, const struct pilot *pilot,
     json_put_string(&w, "as_of", pilot->as_of);
     json_put_bool(&w, "complete", is_complete(watch, end));
     json_put_count(&w, "exit_code", child->code);
+    if (stopping_signal(watch, end))
+        json_put_count(&w, "stopped_by_signal", stopping_signal(watch, end));
     json_put_number(&w, "steps", steps);
     if (begun > 0)
         json_put_number(&w, "resumed_from_step", begun);
@@ -279,22 +290,21 @@ static const char *not_learned(const struct watch *watch, const struct pilot *pi
                              wrapped_steps(&watch->run), end->total);
 }
 
-static enum err record(struct watch *watch)
+static enum err record(struct watch *watch, const struct outlook *end)
 {
     struct arena *arena = watch->line->arena;
     struct pilot pilot;
     struct out text = print_out(arena), document = { .arena = arena }, remarks = document;
-    struct outlook end = look(watch);
     wrapped_pilot_fill(&pilot, arena, &watch->run, &watch->plan);
     pilot.as_of = data_today(arena);
     doubt_peak(&pilot, watch->line);
     wrapped_remarks(&watch->run, arena, &remarks);
-    write_summary(watch, &pilot, &end, &text);
-    write_record(watch, &pilot, &end, &document);
+    write_summary(watch, &pilot, end, &text);
+    write_record(watch, &pilot, end, &document);
     wrapped_end(&watch->run);
     print_error(out_string(&remarks));
     enum err err = asked.out ? file_write(asked.out, out_view(&document)) : OK;
-    const char *why = not_learned(watch, &pilot, &end);
+    const char *why = not_learned(watch, &pilot, end);
     if (why && !watch->run.child.code)
         ledger_entry_refuse(watch->line, why);
     else if (!why)
@@ -333,12 +343,18 @@ static enum err run(struct command_line *line)
     settings.rule.rest = true;
     TRY(wrapped_start(&watch->run, line->arena, &settings));
     loop(watch);
-    int code = watch->run.child.code;
-    enum err err = record(watch);
-    if (!code)
+    struct outlook end = look(watch);
+    int code = watch->run.child.code, number = stopping_signal(watch, &end);
+    enum err err = record(watch, &end);
+    if (!code && !number)
         return err;
     if (err)
         print_note("%s", error_text());
+    if (number) // a job that was preempted is not finished, whatever its trainer says
+        return fail((enum err)(128 + number),
+                    "stopped by signal %d after %.0f of %.0f steps: the trainer's exit code is 0, "
+                    "but the run is not finished",
+                    number, wrapped_steps(&watch->run), end.total);
     return fail((enum err)code, "the trainer's exit code is %d", code);
 }
 
@@ -358,7 +374,8 @@ const struct command command_watch = {
     .usage = "--plan FILE [OPTION...] -- COMMAND...",
     .about = "Runs the command to its end as it is, reads its progress from its output or log, and "
              "shows the expected GPU hours and cost next to the plan's range. Ends with the exit "
-             "code of the command.",
+             "code of the command; with 128 + N where signal N stopped it before its last step, "
+             "also if it saved and ended with 0.",
     .first = first,
     .examples = examples,
     .run = run,

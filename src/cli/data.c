@@ -170,18 +170,30 @@ const struct plan_request *data_defaults(struct arena *arena)
     return defaults;
 }
 
-enum err data_vision(const struct vision **out, const struct command_line *line, const char *model)
+enum err data_vision(const struct vision **out, int64_t *positions, const struct command_line *line,
+                     const char *model)
 {
     struct catalog catalog;
     const struct model *found;
     *out = NULL;
+    *positions = 0;
     if (!model)
         return OK;
     TRY(data_open(&catalog, line));
-    if (data_model(&found, &catalog, model))
-        return OK; // a name that only the tokenizer knows
+    bool has_config = folder_has(model, "config.json");
+    if (has_config) { // what cannot be read is an error, what is not understood is said
+        struct file file;
+        TRY(file_open(&file, text_format(line->arena, "%s/config.json", model)));
+        file_close(&file);
+    }
+    if (data_model(&found, &catalog, model)) { // perhaps a name that only the tokenizer knows
+        if (has_config && !line->common.quiet)
+            print_note("%s; the model's positions and images are not known", error_text());
+        return OK;
+    }
     TRY(model_find_tower(&found, line->arena));
     *out = found->tower;
+    *positions = found->max_positions;
     return OK;
 }
 

@@ -29,8 +29,9 @@ void data_take_quantized(struct plan_request *request, const struct command_line
 // What a plan takes for options that are not given, with the built-in catalogs: for --help.
 const struct plan_request *data_defaults(struct arena *arena);
 
-// How the model reads images; NULL: it does not, or is not known.
-enum err data_vision(const struct vision **out, const struct command_line *line, const char *model);
+// How the model reads images, NULL: it does not, or is not known; and its positions, 0: not known.
+enum err data_vision(const struct vision **out, int64_t *positions, const struct command_line *line,
+                     const char *model);
 
 // The trainer (core/data/packing.h) that a stack names: of the catalog, or of a file.
 enum err data_trainer(const char **out, const struct command_line *line, const char *stack);

@@ -2,7 +2,7 @@
 // Prints the guide, the help of a command and the version.
 
 #include "cli/help.h"
-#include "cli/reference.h"
+#include "cli/terminal/reference.h"
 
 #include <string.h>
 

@@ -112,14 +112,42 @@ static enum err keep_names_apart(struct ledger *ledger, struct arena *arena,
     return OK;
 }
 
-enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line,
-                          struct history_entry *entry, const struct history_entry *plan)
+// A plan was made when it was planned, not when its run was over.
+static enum err keep_date(struct ledger *ledger, struct arena *arena, struct history_entry *entry)
 {
-    bool same_job = plan;
+    struct ledger_filter same[] = { { "uid", "=", entry->uid }, { 0 } };
+    void *rows;
+    size_t count;
+    TRY(ledger_find(ledger, arena, history_fields, sizeof(struct history_entry), same, 1, &rows,
+                    &count));
+    if (count)
+        entry->at = ((const struct history_entry *)rows)->at;
+    return OK;
+}
+
+static void stamp(struct history_entry *entry, const struct command_line *line)
+{
     entry->at = now(line->arena);
     entry->program = command_version;
     if (line->common.name)
         entry->name = line->common.name;
+}
+
+enum err ledger_entry_add_plan(struct ledger *ledger, const struct command_line *line,
+                               struct history_entry *plan)
+{
+    stamp(plan, line);
+    history_seal(plan, line->arena);
+    TRY(keep_names_apart(ledger, line->arena, plan));
+    TRY(keep_date(ledger, line->arena, plan));
+    return ledger_add(ledger, history_fields, plan);
+}
+
+enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line,
+                          struct history_entry *entry, const struct history_entry *plan)
+{
+    bool same_job = plan;
+    stamp(entry, line);
     bool measured = entry->kind == HISTORY_PILOT || entry->kind == HISTORY_RUN;
     if (measured && !plan) {
         TRY(find_plan(&plan, ledger, line->arena, entry));
@@ -150,7 +178,7 @@ static enum err add_documents(const struct command_line *line, struct text docum
         TRY(history_read(&plan, line->arena, plan_document, "the plan"));
     struct ledger *ledger;
     TRY(ledger_entry_open(&ledger, line, true));
-    enum err err = plan_document.at ? ledger_entry_add(ledger, line, &plan, NULL) : OK;
+    enum err err = plan_document.at ? ledger_entry_add_plan(ledger, line, &plan) : OK;
     if (!err)
         err = ledger_entry_add(ledger, line, &entry, plan_document.at ? &plan : NULL);
     ledger_close(ledger);

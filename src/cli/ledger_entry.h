@@ -34,6 +34,10 @@ enum err ledger_entry_open(struct ledger **out, const struct command_line *line,
 // Says how many entries the last search left out as damaged, where there are any.
 void ledger_entry_warn(const struct ledger *ledger);
 
+// Adds the plan that a result answers; where it is in the ledger already, it keeps its date.
+enum err ledger_entry_add_plan(struct ledger *ledger, const struct command_line *line,
+                               struct history_entry *plan);
+
 // Adds an entry that was read from a document, linked to plan unless that is NULL. Refuses rates
 // above the peak of the GPUs.
 enum err ledger_entry_add(struct ledger *ledger, const struct command_line *line,

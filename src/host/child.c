@@ -226,7 +226,8 @@ static bool take_output(struct child *child, int stream)
         child->line_open = piece[size - 1] != '\n';
         if (child->settings.output)
             child->settings.output(child->settings.context, stream, bytes, child->output_seconds);
-        remember(in, bytes);
+        if (!child->stopped) // what follows is about being stopped: KeyboardInterrupt
+            remember(in, bytes);
         child_relay_put(&in->relays[stream], bytes);
         pieces++;
     }

@@ -85,7 +85,8 @@ void child_end(struct child *child);  // waits until all output is passed on; ac
 // Writes to the same place as the command, in order with its output: to out, or to err.
 void child_print(struct child *child, bool to_err, struct text bytes);
 
-// The last `count` lines that it wrote, without control codes. Not after child_end().
+// The last `count` lines that it wrote, before it was stopped if it was, without control codes. Not
+// after child_end().
 const char *child_last_lines(const struct child *child, struct arena *arena, int count);
 
 // How it ended, as a clause: "ended with code 3", "was killed by signal 9 (Killed)".

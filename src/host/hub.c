@@ -90,7 +90,8 @@ static const char *find_cached(struct arena *arena, const char *folder, const ch
     return revision ? NULL : newest_snapshot(arena, folder, file);
 }
 
-enum err hub_find(const char **path, struct arena *arena, const char *model, const char *file)
+// ERR_INPUT, naming the places searched, and path NULL if there is no such model or file.
+static enum err find(const char **path, struct arena *arena, const char *model, const char *file)
 {
     *path = NULL;
     if (folder_is(model)) {
@@ -192,7 +193,7 @@ enum err hub_find_tokenizer(const char **path, struct arena *arena, const char *
         return OK;
     }
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (!hub_find(path, arena, model, files[i]))
+        if (!find(path, arena, model, files[i]))
             return OK;
-    return hub_find(path, arena, model, files[0]);
+    return find(path, arena, model, files[0]);
 }

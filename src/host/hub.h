@@ -6,14 +6,11 @@
 // $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub.
 //
 //     const char *path;
-//     TRY(hub_find(&path, arena, "Qwen/Qwen2.5-7B", "config.json"));
+//     TRY(hub_find_tokenizer(&path, arena, "Qwen/Qwen2.5-7B"));
 
 #pragma once
 
 #include "base/text.h"
-
-// ERR_INPUT, naming the places searched, and path NULL if there is no such model or file.
-enum err hub_find(const char **path, struct arena *arena, const char *model, const char *file);
 
 // The file, folder or pattern in the cache that "hf://datasets/org/name[@revision][/path]" names.
 enum err hub_find_dataset(const char **path, struct arena *arena, const char *address);

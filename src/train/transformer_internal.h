@@ -92,15 +92,6 @@ struct tensor transformer_stacked(struct transformer *t, const struct projection
 
 // --- projections (transformer_run.c) -----------------------------------------
 
-// y = x Wᵀ + z Bᵀ + bias. x is (rows, in + rank); its last columns become z.
-void transformer_project(struct transformer *t, const struct micro_batch *batch,
-                         struct projection *p, struct tensor y, struct tensor x);
-
-// dx = dy W + dz A, with dz in the last columns of dy; and the gradients of what is trained.
-void transformer_project_backward(struct transformer *t, const struct micro_batch *batch,
-                                  struct projection *p, struct tensor dx, struct tensor dy,
-                                  struct tensor x);
-
 // Whether backward reads the input of a projection: its weights or its adapters are trained. The
 // gradient of the input alone needs the weights.
 bool transformer_reads_input(const struct transformer *t, const struct projection *p);

@@ -119,8 +119,9 @@ static struct tensor first_factors(const struct projection *p, struct tensor blo
     return block.at ? tensor_columns(tensor_rows(block, p->out, p->rank), 0, p->in) : p->a;
 }
 
-void transformer_project(struct transformer *t, const struct micro_batch *batch,
-                         struct projection *p, struct tensor y, struct tensor x)
+// y = x Wᵀ + z Bᵀ + bias. x is (rows, in + rank); its last columns become z.
+static void project(struct transformer *t, const struct micro_batch *batch, struct projection *p,
+                    struct tensor y, struct tensor x)
 {
     struct tensor block = transformer_stacked(t, p), a = first_factors(p, block);
     int64_t rank = transformer_rank(t, p);
@@ -205,10 +206,11 @@ static void input_gradient(struct transformer *t, const struct micro_batch *batc
         dropped_backward(t, batch, p, a, dx, dz, tensor_columns(x, 0, p->in));
 }
 
-// Gradients of the input and of the trained weights. dy is (T, out + rank), x (T, in + rank).
-void transformer_project_backward(struct transformer *t, const struct micro_batch *batch,
-                                  struct projection *p, struct tensor dx, struct tensor dy,
-                                  struct tensor x)
+// dx = dy W + dz A, with dz in the last columns of dy; and the gradients of what is trained. dy is
+// (T, out + rank), x (T, in + rank).
+static void project_backward(struct transformer *t, const struct micro_batch *batch,
+                             struct projection *p, struct tensor dx, struct tensor dy,
+                             struct tensor x)
 {
     struct tensor block = transformer_stacked(t, p), dy_only = tensor_columns(dy, 0, p->out);
     struct tensor dz = tensor_columns(dy, p->out, p->rank);
@@ -352,7 +354,7 @@ static void attend(struct transformer *t, const struct micro_batch *batch,
     int64_t n = batch->tokens, Q = model_query_width(&t->decoder->model);
     struct attention shape = attention_shape(t, batch, l->window);
     struct tensor qkv = first_rows(l->qkv, n), attended = first_rows(l->attended, n);
-    transformer_project(t, batch, &l->projections[PROJECTION_QKV], qkv, first_rows(l->normed, n));
+    project(t, batch, &l->projections[PROJECTION_QKV], qkv, first_rows(l->normed, n));
     rotate(t, batch, l);
     struct heads rotated = heads_of(t, first_rows(l->rotated, n));
     if (!kept) {
@@ -364,7 +366,7 @@ static void attend(struct transformer *t, const struct micro_batch *batch,
             ops(t)->sink_forward(t->device, out, lse, l->sinks->value);
     }
     struct tensor out = l->norms[NORM_ATTENTION_OUT] ? l->attention_out : t->scratch.branch;
-    transformer_project(t, batch, &l->projections[PROJECTION_O], first_rows(out, n), attended);
+    project(t, batch, &l->projections[PROJECTION_O], first_rows(out, n), attended);
     change_added(t, batch, "attention_out_norm", l->norms[NORM_ATTENTION_OUT], l->attention_out,
                  l->attention_out_rms);
 }
@@ -384,9 +386,8 @@ static void gate(struct transformer *t, const struct micro_batch *batch,
         return;
     }
     int64_t n = batch->tokens, F = t->decoder->model.ffn_width;
-    transformer_project(t, batch, &l->projections[PROJECTION_GATE],
-                        tensor_columns(first_rows(l->gate_up, n), 0, 2 * F),
-                        first_rows(l->middle_normed, n));
+    project(t, batch, &l->projections[PROJECTION_GATE],
+            tensor_columns(first_rows(l->gate_up, n), 0, 2 * F), first_rows(l->middle_normed, n));
 }
 
 static void activate(struct transformer *t, const struct micro_batch *batch,
@@ -414,9 +415,8 @@ static void down(struct transformer *t, const struct micro_batch *batch,
     if (l->mixture.experts)
         transformer_experts_down(t, batch, l);
     else
-        transformer_project(t, batch, &l->projections[PROJECTION_DOWN],
-                            first_rows(out, batch->tokens),
-                            first_rows(l->activated, batch->tokens));
+        project(t, batch, &l->projections[PROJECTION_DOWN], first_rows(out, batch->tokens),
+                first_rows(l->activated, batch->tokens));
     change_added(t, batch, "mlp_out_norm", l->norms[NORM_MLP_OUT], l->mlp_out, l->mlp_out_rms);
 }
 
@@ -579,18 +579,16 @@ static void dense_backward(struct transformer *t, const struct micro_batch *batc
     struct tensor dactivated = first_rows(t->scratch.dactivated, n);
     struct tensor dadded = added_backward(t, batch, "mlp_out_norm", l->norms[NORM_MLP_OUT],
                                           l->mlp_out, l->mlp_out_rms);
-    transformer_project_backward(t, batch, down, dactivated,
-                                 tensor_columns(dadded, 0, C + down->rank),
-                                 first_rows(l->activated, n));
+    project_backward(t, batch, down, dactivated, tensor_columns(dadded, 0, C + down->rank),
+                     first_rows(l->activated, n));
     transformer_note(t, "activation", 0);
     if (t->decoder->architecture->activation == ACTIVATION_GELU)
         ops(t)->geglu_backward(t->device, gate_, up, dactivated, gate_, up);
     else
         ops(t)->swiglu_backward(t->device, gate_, up, none(), dactivated, gate_, up, none(),
                                 t->decoder->swiglu);
-    transformer_project_backward(t, batch, &l->projections[PROJECTION_GATE],
-                                 first_rows(t->scratch.branch, n), gate_up,
-                                 first_rows(l->middle_normed, n));
+    project_backward(t, batch, &l->projections[PROJECTION_GATE], first_rows(t->scratch.branch, n),
+                     gate_up, first_rows(l->middle_normed, n));
 }
 
 static void feed_forward_backward(struct transformer *t, const struct micro_batch *batch,
@@ -634,8 +632,7 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
     struct tensor dadded =
         added_backward(t, batch, "attention_out_norm", l->norms[NORM_ATTENTION_OUT],
                        l->attention_out, l->attention_out_rms);
-    transformer_project_backward(t, batch, o, dattended, tensor_columns(dadded, 0, C + o->rank),
-                                 attended);
+    project_backward(t, batch, o, dattended, tensor_columns(dadded, 0, C + o->rank), attended);
     transformer_note(t, "attention", 2.5 * attention_flops(t, batch, l->window));
     struct tensor out = tensor_columns(attended, 0, Q), lse = first_rows(l->lse, n);
     if (l->sinks && l->sinks->gradient.at)
@@ -643,8 +640,8 @@ static void attention_backward(struct transformer *t, const struct micro_batch *
     ops(t)->attention_backward(t->device, d.q, d.k, d.v, dattended, out, lse, rotated.q, rotated.k,
                                heads_of(t, first_rows(l->qkv, n)).v, &shape, s->attention);
     rotate_backward(t, batch, l, d);
-    transformer_project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
-                                 first_rows(l->normed, n));
+    project_backward(t, batch, &l->projections[PROJECTION_QKV], back, dqkv,
+                     first_rows(l->normed, n));
     dx = input_of(t, dx);
     norm_backward(t, "attention_norm", l->norms[NORM_ATTENTION], dx, dx, back,
                   first_rows(l->input, n), first_rows(l->input_rms, n));

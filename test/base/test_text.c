@@ -135,6 +135,14 @@ TEST(text_reads_times_as_people_and_the_program_write_them)
               strstr(error_text(), "24h, 90min or 1d12h"));
 }
 
+TEST(text_reads_binary_units_of_a_count)
+{
+    int64_t n;
+    CHECK(!text_read_count(&n, TEXT("32k")) && n == 32000);
+    CHECK(!text_read_count(&n, TEXT("32Ki")) && n == 32768);
+    CHECK(!text_read_count(&n, TEXT("2 Mi")) && n == 2097152);
+}
+
 TEST(text_refuses_what_is_no_number)
 {
     static const char *const bad[] = { "",    "nan",  "inf",  "0x10", "--5",    "1e999", "1.2.3",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every example of every command's help runs, one after another in one folder, as a reader would type
 # them. The folder holds the files that the examples take for granted; torchrun is a stand-in.
+[ -n "$FAULTS" ] || { echo "below the sanitizers: every command has tests of its own"; exit 77; }
 program=$(cd "$(dirname "$GPUHOURS")" && pwd)/$(basename "$GPUHOURS")
 trainer=$(cd "${STAND_INS:-build/fast/stand_in}" && pwd)/trainer
 work=$(mktemp -d)

@@ -8,7 +8,8 @@
     --micro-batch 1 --global-batch 2 --epochs 40 --precision fp32 --search off --json >"$work/plan.json"
 cd "$work/jobs" || exit
 for name in straight stopped; do
-    "$program" launch --plan "$work/plan.json" --to slurm --output "$PWD/$name" --job "$name" --quiet -- gpuhours train \
+    "$program" launch --plan "$work/plan.json" --to slurm --output "$PWD/$name" --job "$name" --quiet \
+        --sbatch '--cpus-per-task=1 --mem=0' -- gpuhours train \
         --device cpu --random-weights --model $tiny --data $tiny/rows.jsonl --labels completion --rank 4 \
         --context 64 --accumulation 2 --epochs 40 --rate 0.01 --save-every 0 --out "$PWD/$name" >$name.sh
 done

@@ -9,7 +9,7 @@ sed '/^---$/,$d' job.yaml >service.yaml
 sed -i '1,/^---$/d' job.yaml
 kubectl set env --local -f job.yaml CHECKED=yes -o yaml >read.yaml || exit
 kubectl set selector --local -f service.yaml job-name=llama -o yaml >>read.yaml || exit
-keys() { cat "$@" | grep -v '^#' | grep -ohE '^[^"$]*[A-Za-z./-]+:( |$)' | tr -d ' -' | sort -u; }
+keys() { cat "$@" | grep -v '^ *#' | grep -ohE '^[^"$]*[A-Za-z./-]+:( |$)' | tr -d ' -' | sort -u; }
 keys job.yaml service.yaml >ours
 keys read.yaml >theirs
 # completionMode (1.21) and podFailurePolicy (1.26) are younger than Debian's kubectl 1.20

@@ -22,6 +22,7 @@ mean=$("$GPUHOURS" plan $job | tr -s ' \n' ' ' | sed 's/.* answers of \([0-9]*\)
 "$GPUHOURS" pilot --plan "$work/plan.json" --out "$work/pilot.json" --steps 30 --quiet -- sh "$work/trainer.sh" "$mean" "$(product "1.5 * ($rollout + $waiting)")" \
     "$(product "1.2 * $policy")" "$(product "1.2 * $training")" "$(product "$tokens / 100")" >"$work/said" 2>&1
 tr -s ' \n' ' ' <"$work/said" | grep -o 'phases rollout [0-9.]* m*s, log-probabilities [0-9.]* m*s, training [0-9.]* m*s' | sed 's/[0-9.]* m*s/…/g'
+[ -e "$work/pilot.json" ] || tail -20 "$work/said"
 "$GPUHOURS" plan $job --pilot "$work/pilot.json" --json >"$work/after.json"
 ratio() { awk "BEGIN { print $(phase "$work/after.json" $1) / $(phase "$work/plan.json" $1) }"; }
 between() { awk "BEGIN { r = $(ratio $1); print \"$1\", (r > $2 && r < $3 ? \"between $2 and $3\" : r), \"times as long\" }"; }

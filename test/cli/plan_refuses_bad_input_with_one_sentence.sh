@@ -49,11 +49,14 @@ try $good --eval-share 2
 try $good --labelled-share -1
 try $good --storage 0
 try $good --deadline soon
+try $good --deadline 0
+try $good --budget 0
 try $good --price 20/h
 try $good --price 2.49/month
 try $good --price 2.49EUR
 try $good --budget 500/h
 try $good --retries -1
 try $good --examples 1e12
+try $good --tokens 21.4
 try $good --contxt 2048
 try --examples 52002 --model llama-3.1-8b

@@ -21,6 +21,10 @@ val_size: 0.1
 save_strategy: epoch
 CONFIG
 plan
+echo "-- of tokens alone"
+tokens() { "$GPUHOURS" plan --tokens 10M --quiet --ledger off --gpu h100 --gpus 1 --search off --from "$work/run.yaml" "$@"; }
+tokens --explain | grep max_samples
+tokens | tr -s ' \n' '  ' | grep -o -- '--tokens is 10,000,000.*--mean-length'
 echo "-- axolotl"
 cat >"$work/run.yaml" <<'CONFIG'
 base_model: meta-llama/Llama-3.1-8B

@@ -2,7 +2,7 @@
 // The tables of options, over all commands: what --help, the manual and the completions show.
 
 #include "cli/help.h"
-#include "cli/reference.h"
+#include "cli/terminal/reference.h"
 #include "core/trainers/trainer_option.h"
 #include "test/test.h"
 

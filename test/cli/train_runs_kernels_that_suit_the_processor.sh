@@ -5,6 +5,7 @@ skip() {
     echo "$1"
     exit 77
 }
+unset OPENBLAS_CORETYPE # the shell may have it
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 core() { # [VARIABLE=VALUE]

@@ -7,6 +7,7 @@
 #include "host/yaml.h"
 #include "test/core/launch/unquote.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -52,10 +53,12 @@ static void try_target(int to, char *const *words, const char *name, struct aren
 {
     struct launch_plan plan = { .path = "plan.json", .model = name, .gpu = name, .gpus = 1 };
     struct launch_request request = { .to = to, .image = "image", .job = name, .setup = name };
+    bool rents =
+        to == LAUNCH_SKY || to == LAUNCH_DSTACK; // which know a GPU by its name or refuse it
     struct launch_place place = {
-        .gpu = name, .nodes = 1, .gpus_per_node = 1, .hours = 1, .hours_p95 = 2
+        .gpu = rents ? "h100-sxm" : name, .nodes = 1, .gpus_per_node = 1, .hours = 1, .hours_p95 = 2
     };
-    struct launch_input input = { &request, &plan, &place, words };
+    struct launch_input input = { &request, &plan, &place, words, NAN };
     struct launch job;
     struct out out = { .arena = arena };
     if (launch_make(&job, arena, &input))

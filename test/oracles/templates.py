@@ -173,7 +173,7 @@ def compare(program, paths):
     equal = raised = refused = labelled = 0
     wrong = []
     templates = 0
-    for path in paths:
+    for path in paths[:: int(os.environ.get("EVERY", "1"))]:
         sources, tokens = read_config(path)
         for which, source in sources.items():
             templates += 1

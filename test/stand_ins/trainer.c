@@ -35,6 +35,20 @@ static void rest(double ms)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL);
 }
 
+// As a trainer that has saved what it had.
+static void yield(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
+// As Python does where nothing else is to be done.
+static void complain(int number)
+{
+    static const char words[] = "\nTraceback (most recent call last):\nKeyboardInterrupt\n";
+    _exit(write(2, words, sizeof words - 1) > 0 ? 128 + number : 1);
+}
+
 static void forever(void)
 {
     for (;;)
@@ -153,6 +167,10 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (is("stubborn"))
         signal(SIGINT, SIG_IGN), signal(SIGTERM, SIG_IGN);
+    if (is("silent"))
+        signal(SIGINT, complain);
+    if (is("yields"))
+        signal(SIGTERM, yield);
     if (is("daemon") || is("leaves"))
         leave_daemon();
     if (is("floods"))

@@ -302,7 +302,7 @@ TEST(engine_forecast_of_layers_that_keep_more_is_the_engines_choice_for_a_card)
     int mixed = 0;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct asked *a = ask(&k, &shapes[i]);
-        for (double gib = 12; gib < 200; gib *= 1.11) {
+        for (double gib = 12; gib < 200; gib *= TEST_UNDER_SANITIZER ? 1.6 : 1.25) {
             struct blocks blocks;
             enum recompute highest;
             a->setup.budget_bytes = gib * 1073741824;
@@ -320,7 +320,7 @@ TEST(engine_forecast_of_layers_that_keep_more_is_the_engines_choice_for_a_card)
                        __FILE__, __LINE__);
         }
     }
-    CHECK(mixed > 20);
+    CHECK(mixed > (TEST_UNDER_SANITIZER ? 4 : 10));
 }
 
 // bench/results/h200.md: bytes that the driver said were used, and layers at each level.

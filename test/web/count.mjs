@@ -27,6 +27,7 @@ const files = {
     "list.json": JSON.stringify(rows(400, alpaca), null, 2),
     "table.csv": "question,answer\r\n" + rows(300, () => [quote(sentence(9)), quote(sentence(50) + "\nnext")].join(",")).join("\r\n"),
     "plain.txt": rows(500, () => sentence(30)).join("\n\n"),
+    "long.jsonl": lines(rows(60, () => ({ text: sentence(3000) }))),
     "packed.jsonl.gz": gzipSync(lines(rows(900, chat))),
     "broken.jsonl": lines(rows(20, chat)) + '\n{"messages": 5}\n{"messa\n\n[]\n' + lines([chat(), chat()]),
     "-rm 'x' $(y).jsonl": lines(rows(9, alpaca)),
@@ -64,6 +65,14 @@ async function compare(names, model) {
 
 for (const name of Object.keys(files)) await compare([name], "llama-3.1-8b");
 await compare(["chat.jsonl", "list.json", "table.csv"], "qwen2.5-7b");
+await compare(["long.jsonl"], "gpt2"); // rows longer than the positions of the model
+// A profile of the same rows, which may be planned for a model with fewer positions.
+for (const counted of ["gpt2", "llama-3.1-8b"]) {
+    run(["profile", "long.jsonl", "--model", counted, "--out", "profile.json", "--quiet"]);
+    core.call("data_profile", JSON.parse(readFileSync(`${folder}/profile.json`, "utf8")));
+    const plan = core.call("plan", { model: "gpt2" });
+    hold(`profile for ${counted}`, differences(JSON.parse(plan.text), JSON.parse(run(["plan", "--profile", "profile.json", "--model", "gpt2", "--json"]))));
+}
 for (const name of ["tokenizer.json", "tokenizer_config.json"]) copyFileSync(`test/data/tiny_model/${name}`, `${folder}/${name}`);
 await compare(["list.json", "tokenizer.json", "tokenizer_config.json"], "llama-3.1-8b");
 writeFileSync(`${folder}/own.jinja`, "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}");

@@ -2,7 +2,7 @@
 // docs/json.md and docs/reference.md, and the comparison of documents with their tables.
 
 #include "tools/manual/manual.h"
-#include "cli/reference.h"
+#include "cli/terminal/reference.h"
 #include "core/hosting/hosting.h"
 #include "core/measured/pilot.h"
 #include "core/measured/run.h"

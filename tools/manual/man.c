@@ -2,7 +2,7 @@
 // Manual pages in man(7) macros, which groff and mandoc read.
 
 #include "tools/manual/manual.h"
-#include "cli/reference.h"
+#include "cli/terminal/reference.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -126,7 +126,6 @@ static enum err read_tokenizer(struct dataset *dataset, const char **path)
     file_close(&file);
     dataset->rule.tokenizer_name = given ? given : options->model;
     dataset->rule.exact = true;
-    dataset->rule.factor = 1;
     return err;
 }
 

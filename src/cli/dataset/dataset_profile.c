@@ -73,7 +73,7 @@ struct profile dataset_head(const struct dataset *dataset)
 {
     return (struct profile){ .tokenizer = dataset->rule.tokenizer_name,
                              .exact = dataset->rule.exact,
-                             .spread = dataset->rule.spread,
+                             .spread = dataset->rule.exact ? 0 : dataset->rule.family->spread,
                              .vision = dataset->rule.vision ? dataset->rule.vision->name : NULL,
                              .template = dataset->rule.template_name,
                              .labels = chat_label_names[dataset->options.labels] };

@@ -38,7 +38,7 @@ struct result {
     uint64_t hash;
     const char *problem;
     const uint8_t *learned;
-    uint32_t text_bytes, tokens, labelled;
+    uint32_t text_bytes, tokens, labelled, doubt;
     const int64_t *later;       // where all of a block are counted, tokens and labelled are this
     uint32_t line;              // counted from the first line of the block
     uint8_t adapted, left_out;  // enum chat_part
@@ -181,6 +181,7 @@ static enum err tokenise(struct run *run, struct item *item, struct worker *work
     result->left_out = (uint8_t)example.left_out;
     result->has_media = example.has_media;
     result->text_bytes = (uint32_t)example.text_bytes;
+    result->doubt = example.doubt < UINT32_MAX ? (uint32_t)example.doubt : UINT32_MAX;
     return OK;
 }
 
@@ -447,6 +448,7 @@ static enum err give_examples(struct run *run, const struct item *item)
             .tokens = result->tokens,
             .labelled = result->labelled,
             .text_bytes = result->text_bytes,
+            .doubt = result->doubt,
             .hash = result->hash,
             .later_hash = i + AHEAD < item->count ? result[AHEAD].hash : 0,
             .problem = result->problem,

@@ -118,7 +118,8 @@ size_t units_present(const struct units *units)
     return present;
 }
 
-enum err units_check(const struct units *units)
+// ERR_ANSWER if results are missing: which.
+static enum err check_complete(const struct units *units)
 {
     const struct manifest *manifest = &units->manifest;
     size_t missing = manifest->count - units_present(units), first = 0;
@@ -512,7 +513,7 @@ enum err units_read(struct units *units, struct dataset_reading *reading)
 {
     struct place place = { 0 };
     reading->census = (struct census){ .arena = units->arena };
-    TRY(units_check(units));
+    TRY(check_complete(units));
     remove_leftovers(units);
     for (size_t i = 0; i < units->manifest.count; i++)
         TRY(read_result(units, i, reading, &place));

@@ -64,7 +64,6 @@ enum err units_work(struct units *units, struct dataset *dataset, const struct s
                     struct units_work *work);
 
 size_t units_present(const struct units *units);
-enum err units_check(const struct units *units); // ERR_ANSWER if results are missing: which
 
 // Like dataset_profile(), from the results of all units.
 enum err units_profile(struct profile *out, struct lengths *lengths, struct units *units,

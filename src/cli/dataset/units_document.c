@@ -32,7 +32,7 @@ static void write_head(const struct units *units, struct json_writer *w)
     json_open(w, "tokenizer", '{');
     json_put_string(w, "name", head->tokenizer);
     json_put_bool(w, "exact", head->exact);
-    json_put_number(w, "spread", head->spread);
+    json_put_number(w, "spread", head->spread); // in English; a profile has that of its texts
     json_close(w, '}');
     json_put_string(w, "template", head->template);
     json_put_string(w, "labels", head->labels);
@@ -41,6 +41,8 @@ static void write_head(const struct units *units, struct json_writer *w)
     json_open(w, "batches", '{');
     field_write(profile_settings_fields, &units->settings, w);
     json_close(w, '}');
+    if (units->settings.positions > 0)
+        json_put_count(w, "model_positions", units->settings.positions);
 }
 
 static void write_lists(const struct units *units, struct json_writer *w)
@@ -123,7 +125,6 @@ static void read_head(struct units *out, const struct json *in)
     out->raw_pairs = json_get_bool(in, "raw_pairs", false);
     out->head.tokenizer = json_copy_text(out->arena, tokenizer, "name");
     out->head.exact = json_get_bool(tokenizer, "exact", false);
-    out->head.spread = json_get_number(tokenizer, "spread", 0);
     out->head.template = json_copy_text(out->arena, in, "template");
     out->head.labels = json_copy_text(out->arena, in, "labels");
     out->head.vision = json_copy_text(out->arena, in, "vision");
@@ -190,6 +191,7 @@ enum err units_read_document(struct units *out, struct arena *arena, struct text
     if (!known)
         return fail(ERR_INPUT, "%s: is no list of work units as gpuhours profile --units writes it",
                     path);
+    out->settings.positions = json_get_count(&tree, "model_positions");
     const struct json *batches = json_get(&tree, "batches");
     return batches
                ? field_read(profile_settings_fields, &out->settings, arena, batches, path, false)

@@ -35,7 +35,8 @@ static const char *spell_throttling(struct arena *arena, const double *shares)
     return out.size ? out_string(&out) : NULL;
 }
 
-void wrapped_pilot_gpus(struct pilot *out, struct arena *arena, const struct wrapped *run)
+// The GPUs in use during the steady steps.
+static void fill_gpus(struct pilot *out, struct arena *arena, const struct wrapped *run)
 {
     double from, to, shares[GPU_THROTTLES] = { 0 };
     struct pilot_gpu *gpu = &out->gpu;
@@ -359,7 +360,7 @@ void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wra
     out->doubts = find_doubts(run, out, plan, arena);
     if (steady->seconds_per_token >= 0)
         move_rate(out, steady, plan);
-    wrapped_pilot_gpus(out, arena, run);
+    fill_gpus(out, arena, run);
     if (isnan(out->peak_bytes))
         out->peak_bytes = series->peak_bytes;
     if (plan) {

@@ -9,6 +9,3 @@
 // Call after wrapped_finish(). The configuration is the plan's; plan may be NULL. as_of stays open.
 void wrapped_pilot_fill(struct pilot *out, struct arena *arena, const struct wrapped *run,
                         const struct outlook_plan *plan);
-
-// Fills in the GPUs in use during the steady steps.
-void wrapped_pilot_gpus(struct pilot *out, struct arena *arena, const struct wrapped *run);

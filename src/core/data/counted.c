@@ -92,6 +92,7 @@ void counted_put(struct counted_writer *w, size_t file, const struct example *ex
     }
     put_number(out, (uint64_t)example->tokens);
     put_number(out, (uint64_t)example->labelled);
+    put_number(out, (uint64_t)example->doubt);
     put_number(out, (uint64_t)example->text_bytes);
     out_bytes(out, (const char *)&example->hash, sizeof example->hash);
     if (parts) {
@@ -264,6 +265,7 @@ bool counted_next(struct counted_reader *r, struct example *example)
     }
     example->tokens = get_count(r);
     example->labelled = get_count(r);
+    example->doubt = get_count(r);
     example->text_bytes = get_count(r);
     get_bytes(r, &example->hash, sizeof example->hash);
     if (flags & PARTS) {

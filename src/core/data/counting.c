@@ -123,6 +123,7 @@ void counting_add(struct counting *counting, const struct example *example)
     }
     profile->tokens += example->tokens;
     profile->labelled_tokens += example->labelled;
+    profile->doubt += example->doubt;
     profile->text_bytes += example->text_bytes;
     profile->images = vision_load_sum(&profile->images, &example->images);
     if (counting->lengths->count == LENGTHS_SIMULATED)
@@ -145,6 +146,7 @@ void counting_add(struct counting *counting, const struct example *example)
 void counting_end(struct counting *counting)
 {
     estimate(counting->profile, &counting->seen);
+    profile_set_spread(counting->profile);
     arena_release(&counting->seen.arena);
     counting->seen = (struct counting_seen){ 0 };
     struct lengths_tally *tally = &counting->profile->tally;

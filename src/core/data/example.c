@@ -23,15 +23,14 @@ enum err example_family_template(const char **out, struct arena *arena, const ch
 enum err example_rule_estimate(struct example_rule *rule, struct arena *arena,
                                struct chat_format *format, const char *model)
 {
-    struct tokenizer_family family;
+    struct tokenizer_family *family = ARENA_NEW(arena, struct tokenizer_family, 1);
     TRY(tokenizer_builtin(&rule->tokenizer, arena));
-    TRY(tokenizer_family(&family, arena, model));
+    TRY(tokenizer_family(family, arena, model));
     rule->exact = false;
-    rule->factor = family.factor;
-    rule->spread = family.spread;
+    rule->family = family;
     rule->tokenizer_name =
-        text_format(arena, "built-in estimate, scaled by %.3f for %s", family.factor,
-                    strcmp(family.family, "others") ? family.family : "other families");
+        text_format(arena, "built-in estimate for %s",
+                    strcmp(family->family, "others") ? family->family : "other families");
     TRY(example_family_template(&rule->template_name, arena, model));
     chat_format_built_in(format, rule->template_name);
     return OK;
@@ -190,39 +189,42 @@ bool example_labels_all(const struct chat_text *text)
 
 // Estimates the tokens that the model's family would count. A marker such as <|im_end|> is one
 // token there; the built-in vocabulary has no special tokens and would split it into several.
-static double estimate(struct example_worker *worker, struct text text)
+static double estimate(struct example_worker *worker, struct text text, double *doubt)
 {
     enum { LONGEST_MARKER = 32 };
     const struct example_rule *rule = worker->rule;
+    struct tokenizer_parts parts = { 0 };
     double markers = 0;
-    int64_t tokens = 0;
     const char *end = text.at + text.size, *from = text.at;
     for (const char *at = from; (at = memchr(at, '<', (size_t)(end - at))); at++) {
         size_t room = (size_t)(end - at) < LONGEST_MARKER ? (size_t)(end - at) : LONGEST_MARKER;
         const char *close = room > 2 && at[1] == '|' ? memchr(at, '>', room) : NULL;
         if (!close || close[-1] != '|')
             continue;
-        tokens += tokenizer_count(rule->tokenizer, worker->cache,
-                                  (struct text){ from, (size_t)(at - from) }, 0);
+        tokenizer_parts_add(&parts, rule->family, rule->tokenizer, worker->cache,
+                            (struct text){ from, (size_t)(at - from) });
         markers++;
         from = close + 1;
         at = close;
     }
-    tokens += tokenizer_count(rule->tokenizer, worker->cache,
-                              (struct text){ from, (size_t)(end - from) }, 0);
-    return (double)tokens * rule->factor + markers;
+    tokenizer_parts_add(&parts, rule->family, rule->tokenizer, worker->cache,
+                        (struct text){ from, (size_t)(end - from) });
+    return tokenizer_estimate(rule->family, &parts, doubt) + markers;
 }
 
 static void count_estimate(struct example_worker *worker, struct example *out,
                            const struct chat_text *text)
 {
-    double sum = 0;
+    double sum = 0, doubt;
     for (size_t i = 0; i < text->span_count; i++)
-        sum += estimate(worker, (struct text){ text->text.at + text->spans[i].start,
-                                               text->spans[i].end - text->spans[i].start });
-    out->tokens = (int64_t)(estimate(worker, text->text) + 0.5);
+        sum += estimate(worker,
+                        (struct text){ text->text.at + text->spans[i].start,
+                                       text->spans[i].end - text->spans[i].start },
+                        &doubt);
+    out->tokens = (int64_t)(estimate(worker, text->text, &doubt) + 0.5);
     out->labelled = example_labels_all(text) ? out->tokens : (int64_t)(sum + 0.5);
     out->labelled = out->labelled < out->tokens ? out->labelled : out->tokens;
+    out->doubt = (int64_t)(doubt * TOKENIZER_DOUBT + 0.5);
 }
 
 static void describe(struct example *out, const struct chat_text *text)
@@ -313,6 +315,7 @@ static int64_t placeholders(struct example_worker *worker, struct text text, dou
     struct text marks[] = { text_of(rule->vision->placeholder ? rule->vision->placeholder : ""),
                             TEXT("<image>") };
     int64_t count = 0, of_mark[2] = { 0 };
+    double doubt;
     for (size_t at = 0; at < text.size; at++)
         for (int i = 0; i < 2; i++) {
             bool here = marks[i].size && text.size - at >= marks[i].size &&
@@ -328,7 +331,7 @@ static int64_t placeholders(struct example_worker *worker, struct text text, dou
             *tokens +=
                 (double)of_mark[i] *
                 (rule->exact ? (double)tokenizer_count(rule->tokenizer, worker->cache, marks[i], 0)
-                             : estimate(worker, marks[i]));
+                             : estimate(worker, marks[i], &doubt));
     return count;
 }
 

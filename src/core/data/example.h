@@ -9,7 +9,7 @@
 //         example_count(&worker, &example, &text);
 //
 // A rule says how text becomes tokens: with the model's own tokenizer and template, or with the
-// built-in vocabulary scaled by the factor of the model's family. Threads share a rule; each has a
+// built-in estimate for the model's family. Threads share a rule; each has a
 // worker of its own. The command line reads files through this, the web page dropped files.
 
 #pragma once
@@ -28,9 +28,9 @@ struct example_rule {
     struct tokenizer *tokenizer;
     struct tokenizer_words *words; // shared by the workers; NULL: there is one
     const char *tokenizer_name;
-    bool exact;                // false: estimated by the built-in vocabulary × factor
-    double factor, spread;     // of an estimate; 1 and 0 if exact
-    const char *template_name; // NULL: none
+    bool exact;                            // false: estimated for the family
+    const struct tokenizer_family *family; // of an estimate
+    const char *template_name;             // NULL: none
     struct chat_settings chat;
     const struct vision *vision;   // how the model reads images; NULL: they are not counted
     struct image_size image_size;  // of all images; 0: as their files have it
@@ -54,6 +54,7 @@ struct example {
     const char *file;
     int64_t line;
     int64_t tokens, labelled;
+    int64_t doubt; // of the tokens, if they are an estimate: their deviation × TOKENIZER_DOUBT
     int64_t text_bytes;
     uint64_t hash;             // of the text
     uint64_t later_hash;       // of one that comes soon, so that memory can be asked ahead; 0: none

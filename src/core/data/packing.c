@@ -268,8 +268,10 @@ size_t packing_mega(size_t count, int64_t batch)
     return (mega > 50 ? 50 : mega ? mega : 1) * (size_t)batch;
 }
 
-void packing_group(uint32_t *order, const int32_t *sizes, size_t count, int64_t batch,
-                   struct arena *scratch)
+// Reorders a permutation as transformers' group_by_length does: mega-batches of min(n / 4b, 50)
+// batches, each sorted by decreasing length; then the longest example of all comes first.
+static void group_by_length(uint32_t *order, const int32_t *sizes, size_t count, int64_t batch,
+                            struct arena *scratch)
 {
     size_t mega = packing_mega(count, batch);
     uint32_t *spare = ARENA_NEW(scratch, uint32_t, mega < count ? mega : count);
@@ -321,7 +323,7 @@ static void group_pieces(const struct packing_job *job, struct packing_piece *pi
         sizes[i] = pieces[i].size;
         copy[i] = pieces[i];
     }
-    packing_group(order, sizes, count, job->micro_batch * job->accumulation, &scratch);
+    group_by_length(order, sizes, count, job->micro_batch * job->accumulation, &scratch);
     for (size_t i = 0; i < count; i++)
         pieces[i] = copy[order[i]];
     arena_release(&scratch);

@@ -221,10 +221,5 @@ void packing_shuffle(uint32_t *order, size_t count, uint64_t seed);
 const uint32_t *packing_order(struct arena *arena, size_t count,
                               uint64_t seed); // of 0 to count - 1
 
-// Reorders a permutation as transformers' group_by_length does: mega-batches of min(n / 4b, 50)
-// batches, each sorted by decreasing length; then the longest example of all comes first.
-void packing_group(uint32_t *order, const int32_t *sizes, size_t count, int64_t batch,
-                   struct arena *scratch);
-
 // A lower bound of the rows of this capacity that these sizes need (Martello and Toth's L2).
 int64_t packing_fewest(const int32_t *sizes, size_t count, int64_t capacity, struct arena *scratch);

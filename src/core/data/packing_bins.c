@@ -210,8 +210,8 @@ static void put_row(struct packing_scratch *scratch, int64_t space, uint32_t row
 
 // Items of one size are placed together: a row that took one is again the tightest fit for the next
 // while it has room, because no other free space lies in between.
-void packing_best_fit(struct packing_bins *bins, struct packing_scratch *scratch,
-                      const int32_t *sizes, size_t first, size_t count)
+static void best_fit(struct packing_bins *bins, struct packing_scratch *scratch,
+                     const int32_t *sizes, size_t first, size_t count)
 {
     queues_init(scratch);
     struct packing_spaces *spaces = &scratch->spaces;
@@ -237,8 +237,8 @@ void packing_best_fit(struct packing_bins *bins, struct packing_scratch *scratch
         set_remove(spaces, space);
 }
 
-void packing_knapsack(struct packing_bins *bins, struct packing_scratch *scratch,
-                      const int32_t *sizes, size_t first, size_t count)
+static void knapsack(struct packing_bins *bins, struct packing_scratch *scratch,
+                     const int32_t *sizes, size_t first, size_t count)
 {
     queues_init(scratch);
     struct packing_spaces *left = &scratch->spaces; // sizes of the items not placed yet
@@ -264,8 +264,8 @@ void packing_knapsack(struct packing_bins *bins, struct packing_scratch *scratch
     }
 }
 
-void packing_next_fit(struct packing_bins *bins, struct packing_scratch *scratch,
-                      const int32_t *sizes, size_t first, size_t count)
+static void next_fit(struct packing_bins *bins, struct packing_scratch *scratch,
+                     const int32_t *sizes, size_t first, size_t count)
 {
     int64_t space = -1;
     for (size_t i = first; i < first + count; i++) {
@@ -299,9 +299,9 @@ static void set_room(struct packing_scratch *scratch, size_t row, int32_t space)
     }
 }
 
-void packing_first_fit(struct packing_bins *bins, struct packing_scratch *scratch,
-                       const int32_t *sizes, size_t first, size_t count, bool decreasing,
-                       int64_t row_items)
+static void first_fit(struct packing_bins *bins, struct packing_scratch *scratch,
+                      const int32_t *sizes, size_t first, size_t count, bool decreasing,
+                      int64_t row_items)
 {
     if (!scratch->tree) {
         for (scratch->leaves = 1; scratch->leaves < scratch->most;)
@@ -376,12 +376,12 @@ void packing_place(struct packing_bins *bins, struct packing_scratch *scratch,
                    size_t count)
 {
     switch (rule->method) {
-    case PACKING_BEST_FIT: packing_best_fit(bins, scratch, sizes, first, count); break;
-    case PACKING_KNAPSACK: packing_knapsack(bins, scratch, sizes, first, count); break;
-    case PACKING_NEXT_FIT: packing_next_fit(bins, scratch, sizes, first, count); break;
+    case PACKING_BEST_FIT: best_fit(bins, scratch, sizes, first, count); break;
+    case PACKING_KNAPSACK: knapsack(bins, scratch, sizes, first, count); break;
+    case PACKING_NEXT_FIT: next_fit(bins, scratch, sizes, first, count); break;
     default:
-        packing_first_fit(bins, scratch, sizes, first, count,
-                          rule->method == PACKING_FIRST_FIT_DECREASING, rule->bin_examples);
+        first_fit(bins, scratch, sizes, first, count, rule->method == PACKING_FIRST_FIT_DECREASING,
+                  rule->bin_examples);
     }
 }
 

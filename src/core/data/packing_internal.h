@@ -59,18 +59,8 @@ struct packing_scratch {
 void packing_scratch_init(struct packing_scratch *scratch, struct arena *arena, int64_t capacity,
                           size_t most);
 
-// Pack items first … first + count - 1 of sizes, each between 1 and the capacity.
-void packing_best_fit(struct packing_bins *bins, struct packing_scratch *scratch,
-                      const int32_t *sizes, size_t first, size_t count);
-void packing_first_fit(struct packing_bins *bins, struct packing_scratch *scratch,
-                       const int32_t *sizes, size_t first, size_t count, bool decreasing,
-                       int64_t row_items);
-void packing_next_fit(struct packing_bins *bins, struct packing_scratch *scratch,
-                      const int32_t *sizes, size_t first, size_t count);
-void packing_knapsack(struct packing_bins *bins, struct packing_scratch *scratch,
-                      const int32_t *sizes, size_t first, size_t count);
-
-// The same by the method of a rule, except VOLUME and WRAPPED.
+// Packs items first … first + count - 1 of sizes, each between 1 and the capacity, by the method of
+// the rule: any but VOLUME and WRAPPED.
 void packing_place(struct packing_bins *bins, struct packing_scratch *scratch,
                    const struct packing_rule *rule, const int32_t *sizes, size_t first,
                    size_t count);

@@ -3,6 +3,8 @@
 
 #include "core/data/profile.h"
 
+#include "core/tokenizer/tokenizer.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -74,6 +76,13 @@ struct profile_settings profile_settings_complete(const struct profile_settings 
     return all;
 }
 
+void profile_set_spread(struct profile *profile)
+{
+    double text = (double)profile->tokens - profile->images.tokens;
+    profile->spread =
+        profile->exact || text <= 0 ? 0 : (double)profile->doubt / text / TOKENIZER_DOUBT;
+}
+
 enum err profile_finish(struct profile *profile, struct arena *arena, const struct lengths *list,
                         const struct profile_settings *settings)
 {
@@ -86,6 +95,7 @@ enum err profile_finish(struct profile *profile, struct arena *arena, const stru
     profile->tokens = sums.tokens;
     profile->labelled_tokens = sums.labelled;
     profile->settings = profile_settings_complete(settings);
+    profile_set_spread(profile);
 
     struct window_request request = { .trainer = trainer,
                                       .batching = (enum batching)settings->batching,
@@ -94,6 +104,7 @@ enum err profile_finish(struct profile *profile, struct arena *arena, const stru
                                       .accumulation = profile->settings.accumulation,
                                       .ranks = profile->settings.ranks,
                                       .context = settings->context,
+                                      .positions = settings->positions,
                                       .seed = (uint64_t)settings->seed };
     TRY(window_plan(&profile->windows, arena, &profile->tally, &request));
     if (!settings->context)
@@ -152,6 +163,7 @@ enum err profile_merge(struct profile *out, struct arena *arena, const struct pr
     TRY(check_alike(a, b));
     struct profile sum = *a;
     sum.rows += b->rows;
+    sum.doubt += b->doubt;
     sum.text_bytes += b->text_bytes;
     sum.images = vision_load_sum(&a->images, &b->images);
     sum.format = same(a->format, b->format) ? a->format : "mixed";

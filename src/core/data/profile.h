@@ -56,6 +56,7 @@ struct profile_settings {
     const char *trainer;        // of the stack, as packing.h has it; NULL: hf. No option
     int batching;               // enum batching
     int64_t context;            // 0: the recommended one
+    int64_t positions;          // of the model; 0: not known. No option
     int64_t micro_batch, accumulation, ranks;
     int64_t seed;
 };
@@ -76,7 +77,8 @@ struct profile {
     const char *vision;        // family by whose rule images are counted; NULL: they are not
     struct vision_load images; // counted; their tokens are among those above
     bool exact;                // the tokenizer is the model's own
-    double spread;             // relative standard deviation of an estimate; 0 if exact
+    double spread;             // relative standard deviation of an estimate of text; 0 if exact
+    int64_t doubt;             // the same in tokens × TOKENIZER_DOUBT
     bool duplicates_exact;     // false: their number is an estimate, or of merged profiles a lower
                                // bound
     double duplicates_spread;  // relative standard deviation of an estimate, else 0
@@ -111,6 +113,9 @@ struct profile_warning {
 };
 size_t profile_warnings(struct profile_warning *out, const struct profile *profile,
                         struct arena *arena); // at most PROFILE_WARNINGS; returns how many
+
+// The spread of an estimate, from the tokens and the doubt that were added up.
+void profile_set_spread(struct profile *profile);
 
 // Computes sums, contexts and batches. With a NULL list, the tally must be set; the order is lost.
 enum err profile_finish(struct profile *profile, struct arena *arena, const struct lengths *list,

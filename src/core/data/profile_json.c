@@ -3,6 +3,8 @@
 
 #include "core/data/profile.h"
 
+#include "core/tokenizer/tokenizer.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -24,8 +26,9 @@ const struct field profile_settings_fields[] = {
     FIELD(profile_settings, stack, TEXT, "trainer whose batches are simulated", .value = "STACK"),
     FIELD(profile_settings, packer, TEXT, "packing algorithm of the trainer", .value = "NAME"),
     FIELD_OF(profile_settings, batching, batching_names, "how rows form batches", .value = "MODE"),
-    FIELD(profile_settings, context, COUNT, "context window: longest row, in tokens",
-          .value = "TOKENS", .fallback = "recommended for the data"),
+    FIELD(profile_settings, context, COUNT,
+          "context window: longest row, in tokens; 32k is 32,000, 32Ki 32,768", .value = "TOKENS",
+          .fallback = "recommended for the data"),
     FIELD(profile_settings, micro_batch, COUNT, "rows per GPU and forward pass"),
     FIELD(profile_settings, accumulation, COUNT, "micro-batches per step"),
     FIELD(profile_settings, ranks, COUNT, "data-parallel GPUs"),
@@ -204,6 +207,8 @@ void profile_write(const struct profile *profile, struct json_writer *w)
     json_put_count(w, "recommended_context",
                    windows->count ? windows->rows[windows->recommended].context : 0);
     json_put_string(w, "recommended_because", windows->reason);
+    if (profile->settings.positions > 0)
+        json_put_count(w, "model_positions", profile->settings.positions);
     write_batches(profile, w);
     write_spots(profile, w);
     profile_write_warnings(profile, w);
@@ -291,6 +296,7 @@ static void read_settings(struct profile *out, struct arena *arena, const struct
     out->settings.accumulation = json_get_count(batches, "accumulation");
     out->settings.ranks = json_get_count(batches, "ranks");
     out->settings.seed = json_get_count(batches, "seed");
+    out->settings.positions = json_get_count(in, "model_positions");
 }
 
 enum err profile_read(struct profile *out, struct arena *arena, struct text in, const char *name)
@@ -328,8 +334,10 @@ enum err profile_read(struct profile *out, struct arena *arena, struct text in, 
     const struct json *tokenizer = json_get(&tree, "tokenizer");
     out->tokenizer = json_copy_text(arena, tokenizer, "name");
     out->exact = json_get_bool(tokenizer, "exact", false);
-    out->spread = json_get_number(tokenizer, "spread", 0);
+    out->spread = fmin(1, fmax(0, json_get_number(tokenizer, "spread", 0)));
     read_images(out, arena, json_get(&tree, "images"));
+    double text = fmax(0, (double)out->tokens - out->images.tokens);
+    out->doubt = llround(out->spread * text * TOKENIZER_DOUBT);
     read_files(out, arena, json_get(&tree, "files"));
     out->left_out_files = json_get_count(&tree, "left_out_files");
     out->left_out_file = json_copy_text(arena, &tree, "left_out_file");

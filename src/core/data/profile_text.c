@@ -5,6 +5,7 @@
 #include "core/data/profile.h"
 
 #include "base/columns.h"
+#include "base/stats.h"
 #include "core/chart/chart.h"
 
 #include <math.h>
@@ -56,19 +57,32 @@ static void print_columns(const struct profile *profile, struct arena *arena, st
     print_words(out, out_string(&words));
 }
 
+// Each answer of a pair is an example.
+static const char *pairs(const struct profile *profile, struct arena *arena)
+{
+    bool paired = profile->format && !strcmp(profile->format, "preference");
+    int64_t count = profile->examples / 2;
+    return paired ? text_format(arena, " (%s %s)", text_commas(arena, count),
+                                plural(count, "pair", "pairs"))
+                  : "";
+}
+
 static void print_head(const struct profile *profile, struct arena *arena, struct out *out)
 {
     int64_t bytes = 0;
     for (size_t i = 0; i < profile->file_count; i++)
         bytes += profile->files[i].bytes;
-    out_put(out, "  data        %s %s in %zu %s, %s%s%s\n", text_commas(arena, profile->examples),
-            plural(profile->examples, "example", "examples"), profile->file_count,
-            plural((int64_t)profile->file_count, "file", "files"), text_bytes(arena, (double)bytes),
-            profile->format ? ": " : "", profile->format ? profile->format : "");
+    out_put(out, "  data        %s %s%s in %zu %s, %s%s%s\n", text_commas(arena, profile->examples),
+            plural(profile->examples, "example", "examples"), pairs(profile, arena),
+            profile->file_count, plural((int64_t)profile->file_count, "file", "files"),
+            text_bytes(arena, (double)bytes), profile->format ? ": " : "",
+            profile->format ? profile->format : "");
     print_columns(profile, arena, out);
     if (profile->tokenizer)
         out_put(out, "  tokenizer   %s%s\n", profile->tokenizer,
-                profile->exact ? "" : text_format(arena, ": ± %.0f %%", 100 * profile->spread));
+                profile->exact ? ""
+                               : text_format(arena, ": ± %.0f %% (80 %% range)",
+                                             100 * STATS_P90 * profile->spread));
     if (profile->template)
         out_put(out, "  template    %s\n", profile->template);
     if (!profile->examples)
@@ -172,19 +186,20 @@ static void print_batches(const struct profile *profile, struct arena *arena, st
     int64_t rows = settings->micro_batch * settings->accumulation * settings->ranks;
     bool packed = settings->batching == BATCHING_PACKED;
     out_put(out, "  batches     ");
-    print_words(out, text_format(arena,
-                                 "%s steps per epoch, %s %s per step, context %s, %s as in "
-                                 "%s%s%s: %s tokens processed, %s of them padding; largest "
-                                 "micro-batch %lld × %s (%s %s)",
-                                 text_commas(arena, sums->steps), text_commas(arena, rows),
-                                 plural(rows, "row", "rows"), text_commas(arena, settings->context),
-                                 methods[settings->batching], settings->stack, packed ? " " : "",
-                                 packed ? settings->packer : "",
-                                 text_commas(arena, sums->processed_tokens),
-                                 text_share(arena, sums->padding_share),
-                                 (long long)sums->worst.rows, text_commas(arena, sums->worst.width),
-                                 text_commas(arena, sums->distinct_widths),
-                                 plural(sums->distinct_widths, "width", "distinct widths")));
+    print_words(out,
+                text_format(arena,
+                            "%s %s per epoch, %s %s per step, context %s, %s as in "
+                            "%s%s%s: %s tokens processed, %s of them padding; largest "
+                            "micro-batch %lld × %s (%s %s)",
+                            text_commas(arena, sums->steps), plural(sums->steps, "step", "steps"),
+                            text_commas(arena, rows), plural(rows, "row", "rows"),
+                            text_commas(arena, settings->context), methods[settings->batching],
+                            settings->stack, packed ? " " : "", packed ? settings->packer : "",
+                            text_commas(arena, sums->processed_tokens),
+                            text_share(arena, sums->padding_share), (long long)sums->worst.rows,
+                            text_commas(arena, sums->worst.width),
+                            text_commas(arena, sums->distinct_widths),
+                            plural(sums->distinct_widths, "width", "distinct widths")));
     if (packed)
         out_put(out, "              %s rows, %s full (lower bound: %s rows)\n",
                 text_commas(arena, sums->rows), text_share(arena, sums->fill),

@@ -577,6 +577,16 @@ static void note_column(const struct record_schema *schema, struct text name, in
     census_add(schema->census, name, field >= 0 ? record_field_names[field] : NULL, (int64_t)bytes);
 }
 
+// What a row is that is no object. Words that begin as null or true do are none of these.
+static const char *kind_of(struct text row)
+{
+    struct json_reader in = json_reader(row);
+    enum json_kind kind = json_peek(&in);
+    json_skip(&in);
+    bool whole = !in.problem && !text_trim((struct text){ in.at, (size_t)(in.end - in.at) }).size;
+    return whole ? json_kind_name(kind) : "not JSON";
+}
+
 enum err record_read(struct record *out, const struct record_schema *schema, struct arena *arena,
                      struct text row)
 {
@@ -586,8 +596,7 @@ enum err record_read(struct record *out, const struct record_schema *schema, str
     if (!unicode_valid(row.at, row.size))
         return fail(ERR_INPUT, "contains bytes that are not valid UTF-8" RECORD_CONVERT);
     if (json_peek(&in) != JSON_OBJECT)
-        return fail(ERR_INPUT, "is %s; it must be an object with %.*s",
-                    json_peek(&in) == JSON_NONE ? "not JSON" : json_kind_name(json_peek(&in)),
+        return fail(ERR_INPUT, "is %s; it must be an object with %.*s", kind_of(row),
                     TEXT_ARGS(text_of(schema->sentence ? schema->sentence : "its columns")));
     for (json_object(&in); json_key(&in, arena, &key);) {
         int rank, field = field_of(schema, key, &rank);

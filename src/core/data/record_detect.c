@@ -54,7 +54,8 @@ struct columns {
     int64_t bytes, rows;
 };
 
-bool record_same_name(struct text a, struct text b)
+// Whether the names are the same but for capital letters.
+static bool same_name(struct text a, struct text b)
 {
     if (a.size != b.size)
         return false;
@@ -94,7 +95,7 @@ static const struct column *find(const struct columns *columns, struct text name
     if (at)
         return &columns->items[at - 1];
     for (size_t i = 0; i < columns->count; i++)
-        if (record_same_name(columns->items[i].name, name))
+        if (same_name(columns->items[i].name, name))
             return &columns->items[i];
     return NULL;
 }
@@ -278,8 +279,8 @@ static const struct column *find_path(const struct columns *columns, struct text
             continue;
         struct text name = { column->name.at, (size_t)(inner - column->name.at) };
         struct text rest = { inner + 1, column->name.size - name.size - 1 };
-        bool here = text_is(outer, "*") || record_same_name(name, outer);
-        if (here && number ? !--number : here && record_same_name(rest, key))
+        bool here = text_is(outer, "*") || same_name(name, outer);
+        if (here && number ? !--number : here && same_name(rest, key))
             return column;
     }
     return NULL;
@@ -301,7 +302,7 @@ static bool suits(const struct column *column, enum record_field field)
     if (field != RECORD_F_MESSAGES)
         return true;
     for (size_t i = 0; i < sizeof certain / sizeof *certain; i++)
-        if (record_same_name(column->name, text_of(certain[i])))
+        if (same_name(column->name, text_of(certain[i])))
             return true;
     return column->shapes & (IS_LIST | IS_TURNS);
 }
@@ -413,7 +414,7 @@ int record_usual_name(enum record_field field, struct text name)
 {
     for (int i = 0; i < RECORD_NAMES && record_optional_columns[field][i]; i++) {
         struct text usual = text_of(record_optional_columns[field][i]);
-        if (record_same_name(name, usual))
+        if (same_name(name, usual))
             return 2 * i + !text_equal(name, usual);
     }
     return -1;
@@ -672,6 +673,31 @@ static enum err no_columns(struct text row)
                 kind == JSON_OBJECT ? "an empty object" : json_kind_name(kind));
 }
 
+static size_t count_read(const struct record_schema *schema, const struct text *rows, size_t count)
+{
+    struct arena scratch = { 0 };
+    struct record record;
+    size_t read = 0;
+    for (size_t i = 0; i < count && i < ROWS; i++)
+        read += !record_read(&record, schema, &scratch, rows[i]);
+    arena_release(&scratch);
+    return read;
+}
+
+// Rows of two formats are read as the first row is, if more of them are like it, so that the row
+// that differs is the one that is named.
+static void prefer_first(struct record_schema *out, struct arena *arena, const struct text *rows,
+                         size_t count, struct text fields)
+{
+    struct columns columns = { .arena = arena };
+    struct record_schema first;
+    size_t read = count_read(out, rows, count), most = count < ROWS ? count : ROWS;
+    inspect_row(&columns, arena, rows[0]);
+    if (read < most && columns.count && !decide(&first, arena, &columns, RECORD_AUTO, fields) &&
+        count_read(&first, rows, count) > read)
+        *out = first;
+}
+
 enum err record_detect(struct record_schema *out, struct arena *arena, const struct text *rows,
                        size_t count, enum record_format format, struct text fields)
 {
@@ -681,6 +707,8 @@ enum err record_detect(struct record_schema *out, struct arena *arena, const str
     if (count && !columns.count)
         return no_columns(rows[0]);
     enum err err = decide(out, arena, &columns, format, fields);
+    if (!err && !format && count > 1)
+        prefer_first(out, arena, rows, count, fields);
     if (count == 1 && !format && !fields.size)
         TRY(record_refuse_table(arena, rows[0], err ? RECORD_AUTO : out->format));
     return err;

@@ -35,9 +35,6 @@ enum err record_messages(struct template_value *out, struct arena *arena,
 // False if it is none of these.
 bool record_text(struct text *out, struct arena *arena, struct template_value value);
 
-// Whether the names are the same but for capital letters.
-bool record_same_name(struct text a, struct text b);
-
 // Whether a text begins with a speaker: "USER: …" or "SYSTEM: …" (Glaive), "Human: …".
 bool record_is_transcript(struct text text);
 

@@ -33,7 +33,7 @@ static void add_candidate(int64_t *windows, size_t *count, int64_t window)
 }
 
 static size_t find_candidates(int64_t *windows, const struct lengths_tally *tally,
-                              int64_t extra_context)
+                              const struct window_request *request)
 {
     static const double shares[] = { 0.9, 0.95, 0.99, 0.999, 1 };
     size_t count = 0;
@@ -43,7 +43,9 @@ static size_t find_candidates(int64_t *windows, const struct lengths_tally *tall
         int64_t length = lengths_quantile(tally, shares[i]);
         add_candidate(windows, &count, (length + ROUNDING - 1) / ROUNDING * ROUNDING);
     }
-    add_candidate(windows, &count, extra_context);
+    add_candidate(windows, &count, request->context);
+    if (request->positions < lengths_quantile(tally, 1))
+        add_candidate(windows, &count, request->positions);
     return count;
 }
 
@@ -147,6 +149,23 @@ static bool covers(const struct window *window, const struct lengths_sums *sums)
            labelled >= keep_labelled * (double)sums->labelled;
 }
 
+// The largest candidate that the model has positions for, if what the data asks for has more.
+static void keep_positions(struct window_plan *plan, struct arena *arena, const struct inputs *in)
+{
+    int64_t positions = in->request->positions;
+    size_t most = plan->recommended;
+    if (positions <= 0 || plan->rows[most].context <= positions || !in->sums.examples)
+        return;
+    while (most > 0 && plan->rows[most].context > positions)
+        most--;
+    plan->reason = text_format(
+        arena, "the model has %s positions; cuts %s of the examples, the data asks for %s",
+        text_commas(arena, positions),
+        text_share(arena, (double)plan->rows[most].truncated_examples / (double)in->sums.examples),
+        text_commas(arena, plan->rows[plan->recommended].context));
+    plan->recommended = most;
+}
+
 static void recommend(struct window_plan *plan, struct arena *arena, const struct inputs *in)
 {
     size_t smallest = 0, uncut;
@@ -206,7 +225,7 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
         TRY(packing_trainer_find(&in.trainer, NULL, NULL));
     int64_t windows[MOST_CANDIDATES];
     *out = (struct window_plan){ .rows = ARENA_NEW(arena, struct window, MOST_CANDIDATES) };
-    out->count = find_candidates(windows, tally, request->context);
+    out->count = find_candidates(windows, tally, request);
 
     struct arena scratch = { 0 }, kept = { 0 };
     in.scratch = &scratch;
@@ -232,5 +251,6 @@ enum err window_plan(struct window_plan *out, struct arena *arena,
     for (size_t i = 0; i < out->count; i++)
         out->rows[i].relative_cost = costs[i] / whole;
     recommend(out, arena, &in);
+    keep_positions(out, arena, &in);
     return OK;
 }

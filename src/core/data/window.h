@@ -10,9 +10,9 @@
 // where it is known, else shuffled by the seed. So a row of the table and the batches at its
 // context agree.
 //
-// The recommendation depends on the data, not on the model's maximum: the smallest candidate that
-// leaves 99 % of the examples whole and keeps 99.5 % of the labelled tokens, which are at the end,
-// where cuts happen. If a window that cuts nothing costs at most 2 % more, it is recommended
+// The recommendation depends on the data, and ends at the model's positions: the smallest candidate
+// that leaves 99 % of the examples whole and keeps 99.5 % of the labelled tokens, which are at the
+// end, where cuts happen. If a window that cuts nothing costs at most 2 % more, it is recommended
 // instead. With packing, the window is also the length of a packed row and is made large enough to
 // fill rows to 95 %.
 
@@ -38,6 +38,7 @@ struct window_request {
     int64_t micro_batch;                   // of padded rows; 0 means WINDOW_MICRO_BATCH
     int64_t accumulation, ranks;           // 0: 1
     int64_t context;                       // an additional candidate; 0: none
+    int64_t positions;                     // that the model has; 0: not known
     double square_tokens; // length at which attention costs as much as the rest; 0: a default
     uint64_t seed;
 };

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-const char *const assumption_origins[] = { "assumed", "catalog", "measured", "given", "ledger" };
+const char *const assumption_origins[] = { "assumed", "catalog", "measured",
+                                           "given",   "ledger",  "estimated" };
 _Static_assert(sizeof assumption_origins / sizeof *assumption_origins == ASSUMPTION_ORIGINS,
                "every origin has a name");
 

@@ -12,11 +12,12 @@
 #include <math.h>
 
 enum assumption_origin {
-    ASSUMPTION_ASSUMED,  // our judgement
-    ASSUMPTION_CATALOG,  // a row with source and date
-    ASSUMPTION_MEASURED, // fitted on measured runs, or measured by a pilot
-    ASSUMPTION_GIVEN,    // by the user
-    ASSUMPTION_LEDGER,   // learned from the user's own pilots and runs
+    ASSUMPTION_ASSUMED,   // our judgement
+    ASSUMPTION_CATALOG,   // a row with source and date
+    ASSUMPTION_MEASURED,  // fitted on measured runs, or measured by a pilot
+    ASSUMPTION_GIVEN,     // by the user
+    ASSUMPTION_LEDGER,    // learned from the user's own pilots and runs
+    ASSUMPTION_ESTIMATED, // from the user's data, by rates measured on other data
     ASSUMPTION_ORIGINS,
 };
 extern const char *const assumption_origins[];

@@ -35,7 +35,7 @@ struct forecast_input {
     double roofline_tokens_per_s; // over all GPUs, before the stack's efficiency
     struct efficiency efficiency;
     double processed_tokens;
-    struct range processed_factor; // of processed_tokens, where the lengths are uncertain
+    struct range processed_factor; // of their time, where lengths are uncertain (lengths.h)
     struct overheads overheads;
     struct price price;
 };

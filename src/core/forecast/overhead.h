@@ -124,10 +124,11 @@ void overhead_run(struct overhead_times *out, const struct overheads *overheads,
 double overhead_wall(const struct overheads *overheads, const struct overhead_draw *draw,
                      double train_seconds, double tokens); // wall_seconds alone, faster
 
-// Many outcomes, a column for each unknown; nothing was measured by a pilot.
+// Many outcomes, a column for each unknown; first sights and compilations at their middle.
 struct overhead_columns {
     const double *train_seconds, *tokens;
-    const double *startup_seconds, *compile_seconds, *storage_bytes_per_s, *eval_share;
+    const double *startup_seconds, *compile_seconds, *storage_bytes_per_s;
+    const double *evaluation, *save_seconds, *stall_share; // as in struct overhead_draw
     const double *failures_per_gpu_hour, *failed_runs, *retries, *failure_chance, *lost_share;
 };
 void overhead_walls(double *wall_seconds, const struct overheads *overheads,

@@ -133,8 +133,8 @@ static enum err list_layouts(struct layouts *out, int64_t gpus, const struct sea
     out->count = 0;
     int most = (int)space->stack->most_zero;
     bool full = space->recipe.method == RECIPE_FULL;
-    bool fsdp =
-        gpus > 1 && (most >= 3 || (!full && !space->model->experts && space->stack->shares_base));
+    bool fsdp = gpus > 1 && (most >= 3 || (!full && !space->model->experts &&
+                                           space->stack->shares_base && !space->recipe.dora));
     if (!full || gpus == 1 || most >= 2) // an engine with stage 1 alone runs full training so
         add_layout(out, space->model, gpus, sharded(0));
     if (gpus > 1 && full && most)

@@ -142,6 +142,7 @@ static void find_batch(struct transfer *transfer, const struct transfer_source *
                         : unseen_squares(&workload.batch, &batch, packed, same_kind);
     batch.labelled = pilot->composition.labelled > 0 ? pilot->composition.labelled * share
                                                      : batch.labelled * scale;
+    batch.fullest = fmax(batch.fullest, tokens); // longer rows than the plan has
     batch.padded = !packed && (batch.padded || (rule.batching == BATCHING_PACKED && rows > 1));
     batch.packed = packed;
     transfer->setup.batch = batch;

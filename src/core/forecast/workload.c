@@ -72,7 +72,7 @@ double workload_known_mean(const struct workload_rule *rule)
                                      : NAN;
 }
 
-static struct range mean_lengths(const struct workload_rule *rule)
+struct range workload_mean_lengths(const struct workload_rule *rule)
 {
     double known = workload_known_mean(rule);
     if (!isnan(known)) {
@@ -87,7 +87,7 @@ static struct range mean_lengths(const struct workload_rule *rule)
 struct range workload_spread(const struct workload_rule *rule)
 {
     const struct range *usual = &rule->length_spread;
-    double room = STATS_P90 * STATS_P90 - 2 * log(rule->context / mean_lengths(rule).mid);
+    double room = STATS_P90 * STATS_P90 - 2 * log(rule->context / workload_mean_lengths(rule).mid);
     if (!(room > 0))
         return *usual;
     double most = STATS_P90 - sqrt(room); // with it P90 is the context
@@ -295,6 +295,18 @@ void workload_read_widths(struct packing_sights *out, const struct json *workloa
     }
 }
 
+// The longest row sets the peak: all the context allows, unless the mean is known and says that
+// hardly any row of such a number comes near it. How long the tail is, is assumed: one of the
+// longest.
+static double longest_row(const struct workload_rule *rule, double examples)
+{
+    bool varied = rule->batching == BATCHING_LONGEST || rule->batching == BATCHING_GROUPED;
+    double mean = workload_known_mean(rule);
+    if (!varied || isnan(mean) || rule->full_rows)
+        return rule->context;
+    return fmin(rule->context, ceil(mean * workload_longest(rule->length_spread.high, examples)));
+}
+
 void workload_make(struct workload *out, const struct workload_rule *rule, double micro_batch,
                    double data, double global_batch)
 {
@@ -304,7 +316,7 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
     if (rule->single_rows)
         micro_batch = 1;
     double sequences = each * micro_batch;
-    struct range mean = mean_lengths(rule), spread = workload_spread(rule);
+    struct range mean = workload_mean_lengths(rule), spread = workload_spread(rule);
     struct range share = fills(rule, &mean, &spread, sequences);
     *out = (struct workload){
         .tokens = rule->tokens,
@@ -316,11 +328,11 @@ void workload_make(struct workload *out, const struct workload_rule *rule, doubl
         .padding_share = 1 - share.mid,
         .micro_batch = micro_batch,
         .batch = average(rule, mean.mid, spread.mid, share.mid, sequences),
-        .worst = step_batch(sequences, rule->context),
         .batching = rule->batching,
         .varied_widths = rule->batching == BATCHING_LONGEST && spread.mid > 0,
         .processed_factor = { share.mid / share.high, 1, share.mid / share.low },
     };
+    out->worst = step_batch(sequences, fmax(out->batch.width, longest_row(rule, out->examples)));
     if (rule->shapes)
         measure(out, rule);
     else if (rule->full_rows)

@@ -62,6 +62,9 @@ struct workload_rule {
 // Tokens of an example on average, by what was said of the data; NAN: nothing was.
 double workload_known_mean(const struct workload_rule *rule);
 
+// The same as a range: of the share of the context that an example fills, where nothing was said.
+struct range workload_mean_lengths(const struct workload_rule *rule);
+
 // The deviation of the logarithm of assumed lengths. Rows end at the context, so that with a mean
 // near it they spread less than they usually do: P90 is the context at most.
 struct range workload_spread(const struct workload_rule *rule);

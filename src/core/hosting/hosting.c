@@ -8,7 +8,8 @@
 
 // --- offers ------------------------------------------------------------------
 
-bool hosting_attested(const struct hosting_maker *m, const struct offers_row *offer)
+// Whether provider or offer state all of --compliance.
+static bool is_attested(const struct hosting_maker *m, const struct offers_row *offer)
 {
     const struct billing *terms = offers_terms(m->input->billing, m->input->billing_count,
                                                offer->offer.provider, offer->offer.instance);
@@ -48,7 +49,7 @@ static enum hosting_reason refuse(const struct hosting_maker *m, const struct of
     if (r->region && row->offer.price_kind != OFFER_OWN &&
         !offers_in_region(&row->offer, r->region))
         return HOSTING_OTHER_REGION;
-    if (r->compliance && !hosting_attested(m, row))
+    if (r->compliance && !is_attested(m, row))
         return HOSTING_NOT_ATTESTED;
     if (!priced)
         return HOSTING_NO_PRICE;
@@ -76,9 +77,9 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
                                          enum offers_kind kind, struct hosting_group *group)
 {
     const struct hosting_request *r = m->request;
-    double price = offers_price(&offer->offer, kind) * (double)group->instances;
     struct hosting_candidate c = { .offer = offer, .kind = kind, .group = group };
     struct hosting_row row = row_of(offer, kind, group);
+    hosting_price(&row, m);
     hosting_plan_move(&row, m);
     hosting_plan_storage(&row, m);
     double moved = row.move.in_hours + row.move.out_hours;
@@ -94,32 +95,36 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
         billed = hosting_sets(r->pattern, m->runs_per_month, billed) * HOSTING_HOURS_PER_MONTH /
                  m->runs_per_month;
     }
-    if (kind == OFFERS_ON_DEMAND && offer->offer.price_kind == OFFER_BLOCK) {
-        double slow = run * efficiency_slowdown(&group->efficiency);
-        billed = 24 * ceil((slow + moved) / 24);
-    }
-    c.usd = price * billed + row.move.in_usd + row.move.out_usd +
-            hosting_storage_usd(&row.storage, run + moved);
+    double slowdown = efficiency_slowdown(&group->efficiency);
+    if (kind == OFFERS_ON_DEMAND && offer->offer.price_kind == OFFER_BLOCK)
+        billed = 24 * ceil((run * slowdown + moved) / 24);
+    else if (kind == OFFERS_ON_DEMAND || kind == OFFERS_SPOT)
+        billed = hosting_billed_hours(&row, billed);
+    c.usd = row.usd_per_hour * (double)group->instances * billed + row.move.in_usd +
+            row.move.out_usd + hosting_storage_usd(&row.storage, run + moved);
     // The count is safe if the slow end of the 80 % range meets the deadline. Deviations of the
     // run, the queue and the first wait are independent: they add up as the root of their squares,
     // and a tenth more, since a queue of rare long waits is not normal.
     struct range queue = hosting_queue(m, offer);
-    double slow = run * (efficiency_slowdown(&group->efficiency) - 1);
     c.hours = queue.mid + moved + run;
-    c.late_hours = c.hours + 1.1 * hypot(hypot(slow, queue.high - queue.mid), first_wait);
-    c.in_time = !(c.late_hours > r->deadline / 3600);
+    double slow = run * (slowdown - 1), queued = queue.high - queue.mid;
+    c.late_hours = c.hours + 1.1 * hypot(hypot(slow, queued), first_wait);
     if (!isnan(r->hour_is_worth))
         c.worth_usd = c.hours * r->hour_is_worth;
     c.in_budget = !(c.usd > r->budget);
+    bool safe = !(c.late_hours > r->deadline / 3600), likely = !(c.hours > r->deadline / 3600);
+    if (c.in_budget)
+        c.keeps = safe ? HOSTING_KEEPS_BOTH : likely ? HOSTING_KEEPS_MEDIANS : HOSTING_KEEPS_NONE;
+    else
+        c.keeps = safe ? HOSTING_KEEPS_DEADLINE : HOSTING_KEEPS_NONE;
     return c;
 }
 
 static bool is_better(const struct hosting_candidate *a, const struct hosting_candidate *b)
 {
-    bool a_meets = a->in_time && a->in_budget, b_meets = b->in_time && b->in_budget;
-    if (!b->group || a_meets != b_meets)
-        return !b->group || a_meets;
-    return a->in_time != b->in_time ? a->in_time : a->usd + a->worth_usd < b->usd + b->worth_usd;
+    if (!b->group || a->keeps != b->keeps)
+        return !b->group || a->keeps > b->keeps;
+    return a->usd + a->worth_usd < b->usd + b->worth_usd;
 }
 
 // The same GPUs take the same time at every provider: of those the cheaper.
@@ -190,10 +195,11 @@ static void try_offer(struct hosting_maker *m, const struct offers_row *offer,
     struct hosting_group *groups[MOST_COUNTS];
     struct hosting_candidate best[OFFERS_KINDS] = { 0 };
     size_t count = list_groups(groups, m, offer, gpu);
-    bool fits = false, has_host_memory = false;
+    bool fits = false, other_batch = false, has_host_memory = false;
     for (size_t i = 0; i < count; i++) {
         struct hosting_group *group = groups[i];
         fits = fits || group->fits;
+        other_batch = other_batch || group->other_batch;
         if (!group->fits || group->result.memory.host_bytes > offer->offer.host_memory_bytes)
             continue;
         has_host_memory = true;
@@ -203,9 +209,10 @@ static void try_offer(struct hosting_maker *m, const struct offers_row *offer,
         if (best[kind].group)
             hosting_add_offer(m, offer, (enum offers_kind)kind, best[kind].group);
     if (!has_host_memory)
-        m->out->left_out[!count ? HOSTING_NO_NETWORK
-                         : fits ? HOSTING_NO_HOST_MEMORY
-                                : HOSTING_NO_FIT]++;
+        m->out->left_out[!count        ? HOSTING_NO_NETWORK
+                         : fits        ? HOSTING_NO_HOST_MEMORY
+                         : other_batch ? HOSTING_OTHER_BATCH
+                                       : HOSTING_NO_FIT]++;
 }
 
 // The fastest candidate within the budget may not be the cheapest count of its offer: add it.
@@ -260,8 +267,11 @@ enum err hosting_make(struct hosting *out, struct arena *arena, const struct hos
         .job = { .arena = arena,
                  .plan = input->plan,
                  .request = input->request,
+                 .planned = input->planned,
                  .processed_scale = input->processed_scale > 0 ? input->processed_scale : 1,
-                 .processed_factor = input->processed_factor },
+                 .processed_factor = lengths_are_assumed(&input->plan->rule)
+                                         ? input->plan->lengths_factor
+                                         : input->processed_factor },
         .out = out,
         .input = input,
         .request = input->request,

@@ -4,8 +4,8 @@
 // Evaluates the job on every offer: whole instances, the job estimated for that GPU, count and
 // links, the provider's billing, preemption of spot instances, commitments, ownership, and the data
 // to move. All offers share the same samples of the unknowns, so that differences between rows are
-// differences between offers. Offers are grouped by GPU, count and links: a few hundred estimates
-// serve a thousand offers.
+// differences between offers. Offers are grouped by GPU, count and links: one estimate serves a
+// group.
 //
 //     struct hosting hosting;
 //     TRY(hosting_make(&hosting, arena, &input));
@@ -69,6 +69,9 @@ struct hosting_input {
     const struct managed *managed; // services to compare with; NULL: none
     size_t managed_count;
     const struct hosting_request *request;
+    // Of the plan's document, if no option changed its job: on the plan's own GPUs the run is the
+    // plan's, with what was measured there. NULL: every offer chooses for itself.
+    const struct hosting_document *planned;
     // Tokens processed according to the plan's document, over those of the plan; 0: not known.
     double processed_scale;
     struct range processed_factor;
@@ -78,16 +81,30 @@ struct hosting_input {
 struct hosting_document {
     struct efficiency efficiency; // only its numbers
     double processed_tokens, micro_batch, accumulation, global_batch;
-    struct range padding_share;
+    struct range padding_share, tokens;
+    const char *parallel;
+    int checkpointing;            // that the plan was given; RECIPE_AUTO: none
+    bool rows_given;              // the plan was given its micro-batch
+    bool job_is_kept;             // set by hosting_keep_run()
+    const char *pilot;            // its file's name; NULL: the plan has none
+    struct assumption *overheads; // of the plan's own GPUs
+    size_t overhead_count;
+    struct plan_request request; // as it was read
 };
 
-// Reads a plan's document back as the request that made it. Layout, micro-batch and activation
-// checkpointing are left open, since each offer may choose its own.
+// Reads a plan's document back as the request that made it. Layout and activation checkpointing are
+// left open, and a micro-batch that the plan chose itself, since each offer may choose its own.
 enum err hosting_read_plan(struct plan_request *out, struct hosting_document *document,
                            struct arena *arena, struct text json, const char *name);
 
+// Once options were read over that request: where they leave the job as it is, the plan gets the
+// document's very run; else batches that they changed are dropped.
+void hosting_keep_run(struct plan_request *request, struct hosting_document *document,
+                      struct arena *arena);
+
 // Takes over the document's efficiency, which a pilot may have measured, and its number of
-// processed tokens, which a profile of the data may have measured.
+// processed tokens, which a profile of the data may have measured. The document has to outlive the
+// input.
 void hosting_adopt(struct hosting_input *input, struct plan *plan,
                    const struct hosting_document *document);
 
@@ -124,8 +141,6 @@ double hosting_spot_simulate(const struct hosting_preemption *p, double saves, s
 // The probability that an instance is free at once: up / (up + wait), with up = 1 / rate.
 double hosting_spot_available(const struct hosting_preemption *p);
 
-// The share of a commitment's hours that must be used to make it cheaper than paying by the hour.
-double hosting_break_even(double committed_usd_per_hour, double on_demand_usd_per_hour);
 // The number of parallel commitments that the runs of a month need.
 double hosting_sets(int pattern, double runs_per_month, double hours_per_run);
 
@@ -198,7 +213,7 @@ struct hosting_row {
     const char *doubt_word;      // the same in a word, for the table
     double rank_usd;             // what rows are ordered by: cost, risk of the price, waiting
     struct range run_hours, billed_hours, queue_hours, elapsed_hours, compute_usd, cost_usd;
-    double expected_usd; // spot: by the closed form
+    double expected_usd; // spot: by the closed form, in whole units of billing
     struct hosting_move move;
     struct hosting_storage storage;
     struct hosting_spot spot;
@@ -218,7 +233,8 @@ struct hosting_row {
     const double *wall_seconds;    // HOSTING_SAMPLES run times, unordered; NULL for managed
     const char *limit;             // the bottleneck: "compute", "memory", "interconnect", …
     bool in_time, in_budget, stale;
-    bool pareto; // no other row is both sooner and cheaper
+    bool surely_in_budget; // at P90
+    bool pareto;           // no other row is both sooner and cheaper
 };
 
 // Why an offer was not evaluated or cannot run the job.
@@ -230,7 +246,8 @@ enum hosting_reason {
     HOSTING_NO_PRICE,
     HOSTING_NO_PRECISION,
     HOSTING_NO_FIT,
-    HOSTING_NO_NETWORK, // smaller than --gpus, and no network between instances is known
+    HOSTING_OTHER_BATCH, // more GPUs than the plan's global batch has micro-batches
+    HOSTING_NO_NETWORK,  // smaller than --gpus, and no network between instances is known
     HOSTING_NO_HOST_MEMORY,
     HOSTING_REASONS,
 };

@@ -280,10 +280,24 @@ static void advise_compliance(struct hosting *h, struct arena *arena)
                        out_string(&silent)));
 }
 
+// What a pilot measured of a machine, beside its speed, is not known of another.
+static void advise_pilot(struct hosting *h, const struct hosting_job *job)
+{
+    const struct search_result *chosen = &job->plan->chosen;
+    const char *measured = job->planned ? hosting_measured_words(job->planned, job->arena) : "";
+    if (*measured)
+        add(h,
+            text_format(job->arena,
+                        "The pilot also measured %s: taken over for %lld × %s alone, and assumed "
+                        "for other offers",
+                        measured, (long long)chosen->gpus, chosen->gpu->name));
+}
+
 void hosting_advise(struct hosting *h, struct hosting_job *job)
 {
     if (!h->recommended)
         return;
+    advise_pilot(h, job);
     advise_compliance(h, job->arena);
     advise_data(h, job->arena);
     advise_spot(h, job->arena);
@@ -307,54 +321,95 @@ static const struct {
     [HOSTING_NO_PRECISION] = { "do not support the precision", "give --precision fp16" },
     [HOSTING_NO_FIT] = { "have too little memory",
                          "give more --gpus, --method qlora or a smaller --context" },
+    [HOSTING_OTHER_BATCH] = { "have more GPUs than the global batch has micro-batches",
+                              "relax --gpu or give --global-batch" },
     [HOSTING_NO_NETWORK] = { "have fewer GPUs and no known network", "relax --gpus" },
     [HOSTING_NO_HOST_MEMORY] = { "have too little host memory", "relax --gpu or --gpus" },
 };
 
+// What is recommended with other limits, in seconds and dollars; NULL: nothing.
+static const struct hosting_row *with_limits(const struct hosting *h, struct arena *arena,
+                                             double deadline, double budget)
+{
+    struct hosting_request *request = ARENA_NEW(arena, struct hosting_request, 1);
+    struct hosting_input *input = ARENA_NEW(arena, struct hosting_input, 1);
+    struct hosting *again = ARENA_NEW(arena, struct hosting, 1);
+    *request = *h->input->request;
+    *input = *h->input;
+    request->deadline = deadline;
+    request->budget = budget;
+    input->request = request;
+    return hosting_make(again, arena, input) ? NULL : again->recommended;
+}
+
+// A limit is named only where the comparison with it recommends something. False: it does not.
+static bool put_deadline(struct out *out, const struct hosting *h, double end)
+{
+    double hours = ceil(end * 10) / 10;
+    const struct hosting_row *row =
+        with_limits(h, out->arena, hours * 3600, h->input->request->budget);
+    if (row)
+        out_put(out, "; with --deadline %.10gh or longer %s %s does (%s)", hours, row->provider,
+                row->instance, text_usd(out->arena, row->cost_usd.mid));
+    return row;
+}
+
+static bool put_budget(struct out *out, const struct hosting *h, double cost)
+{
+    double usd = ceil(cost);
+    const struct hosting_row *row = with_limits(h, out->arena, h->input->request->deadline, usd);
+    if (row)
+        out_put(out, "; with --budget %.0f or more %s %s does (%s h)", usd, row->provider,
+                row->instance, text_hours(out->arena, row->elapsed_hours.mid));
+    return row;
+}
+
+// Which limits the fastest and the cheapest row would keep: at their medians; or at P90, where with
+// the median another number of instances is compared, which misses it.
+static void put_ways_out(struct out *out, const struct hosting *h)
+{
+    const struct hosting_request *r = h->input->request;
+    const struct hosting_row *fast = NULL, *cheap = NULL, *least = NULL;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct hosting_row *row = &h->rows[i];
+        if (row->doubt)
+            continue;
+        if (row->group && row->in_budget &&
+            (!fast || row->elapsed_hours.mid < fast->elapsed_hours.mid))
+            fast = row;
+        if (row->in_time && (!cheap || row->cost_usd.mid < cheap->cost_usd.mid))
+            cheap = row;
+        if (row->group && (!least || row->cost_usd.mid < least->cost_usd.mid))
+            least = row;
+    }
+    if (fast && !isnan(r->deadline) && !put_deadline(out, h, fast->elapsed_hours.mid))
+        put_deadline(out, h, fast->elapsed_hours.high);
+    if (cheap && !isnan(r->budget) && !put_budget(out, h, cheap->cost_usd.mid))
+        put_budget(out, h, cheap->cost_usd.high);
+    if (!isnan(r->deadline) && !isnan(r->budget) && !fast && !cheap && least)
+        out_put(out,
+                ", and none meets even one of them; the cheapest, %s %s, takes %s and costs %s",
+                least->provider, least->instance,
+                text_seconds(out->arena, least->elapsed_hours.mid * 3600),
+                text_usd(out->arena, least->cost_usd.mid));
+}
+
 const char *hosting_explain_none(const struct hosting *h, struct arena *arena)
 {
     const struct hosting_request *r = h->input->request;
+    const struct hosting_row *d = h->cheapest_doubtful;
     struct out out = { .arena = arena };
+    if (h->count && d)
+        return text_format(arena,
+                           "no offer that meets the limits can be recommended; the cheapest, %s %s "
+                           "(%s, %s), cannot because %s",
+                           d->provider, d->instance, offers_kind_names[d->kind],
+                           text_usd(arena, d->cost_usd.mid), d->doubt);
     if (h->count) {
-        const struct hosting_row *fast = NULL, *cheap = NULL, *least = NULL;
-        const struct hosting_row *d = h->cheapest_doubtful;
-        if (d) {
-            out_put(&out,
-                    "no offer that meets the limits can be recommended; the cheapest, %s %s (%s, "
-                    "%s), cannot because %s",
-                    d->provider, d->instance, offers_kind_names[d->kind],
-                    text_usd(arena, d->cost_usd.mid), d->doubt);
-            return out_string(&out);
-        }
-        for (size_t i = 0; i < h->count; i++) {
-            const struct hosting_row *row = &h->rows[i];
-            if (row->doubt)
-                continue;
-            if (row->group && row->in_budget &&
-                (!fast || row->elapsed_hours.mid < fast->elapsed_hours.mid))
-                fast = row;
-            if (row->in_time && (!cheap || row->cost_usd.mid < cheap->cost_usd.mid))
-                cheap = row;
-            if (row->group && (!least || row->cost_usd.mid < least->cost_usd.mid))
-                least = row;
-        }
         out_put(&out, "no offer meets the limits");
         if (!isnan(r->deadline) && isnan(r->server_lead) && h->rows[0].kind == OFFERS_COLOCATION)
             out_put(&out, "; how long a bought server takes to arrive is not known: --server-lead");
-        if (!isnan(r->deadline) && fast)
-            out_put(&out, "; with --deadline %.3gh or longer %s %s does (%s)",
-                    ceil(fast->elapsed_hours.mid * 10) / 10, fast->provider, fast->instance,
-                    text_usd(arena, fast->cost_usd.mid));
-        if (!isnan(r->budget) && cheap)
-            out_put(&out, "; with --budget %.0f or more %s %s does (%s h)",
-                    ceil(cheap->cost_usd.mid), cheap->provider, cheap->instance,
-                    text_hours(arena, cheap->elapsed_hours.mid));
-        if (!isnan(r->deadline) && !isnan(r->budget) && !fast && !cheap && least)
-            out_put(&out,
-                    ", and none meets even one of them; the cheapest, %s %s, takes %s and costs %s",
-                    least->provider, least->instance,
-                    text_seconds(arena, least->elapsed_hours.mid * 3600),
-                    text_usd(arena, least->cost_usd.mid));
+        put_ways_out(&out, h);
         return out_string(&out);
     }
     size_t total = h->evaluated;

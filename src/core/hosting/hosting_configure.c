@@ -36,18 +36,47 @@ static void take_result(struct hosting_group *group, const struct search_result 
         group->result.workload.processed_factor = job->processed_factor;
 }
 
+static const double batch_tolerance = 0.25; // how far GPUs may make the global batch another
+
+bool hosting_is_planned(const struct hosting_job *job, const struct hosting_group *group)
+{
+    const struct search_result *chosen = &job->plan->chosen;
+    int64_t nodes = chosen->node.gpus > 0 ? hosting_instances(chosen->gpus, chosen->node.gpus) : 1;
+    const struct hosting_document *planned = job->planned;
+    bool same = planned && job->plan->fits &&
+                chosen->workload.micro_batch == planned->micro_batch &&
+                chosen->workload.global_batch == planned->global_batch;
+    return same && group->gpu == chosen->gpu && group->gpus == chosen->gpus &&
+           group->instances == nodes;
+}
+
 enum err hosting_configure(struct hosting_job *job, struct hosting_group **groups, size_t count)
 {
     const struct plan *plan = job->plan;
+    const struct hosting_document *planned = job->planned;
+    size_t open = 0;
+    for (size_t i = 0; i < count; i++)
+        if (hosting_is_planned(job, groups[i]))
+            take_result(groups[i], &plan->chosen, job);
+        else
+            groups[open++] = groups[i];
+    count = open;
+    if (!count)
+        return OK;
     struct catalog *catalog = catalog_of(job, groups, count);
     double rows = 0;
     TRY(plan_request_rows(&rows, plan->request));
-    const char *parallel = plan->request->parallel;
+    const char *parallel = planned ? NULL : plan->request->parallel;
+    struct recipe recipe = plan->request->recipe;
+    if (planned) {
+        recipe.checkpointing = RECIPE_AUTO;
+        rows = planned->rows_given ? rows : 0;
+    }
     struct search_space space = {
         .catalog = catalog,
         .model = plan->model,
         .stack = plan->stack,
-        .recipe = plan->request->recipe,
+        .recipe = recipe,
         .rule = plan->rule,
         .passes = plan->chosen.passes,
         .sampler_gpus = plan->splits ? 0 : (int64_t)plan->rollout.gpus,
@@ -55,10 +84,10 @@ enum err hosting_configure(struct hosting_job *job, struct hosting_group **group
         .efficiency = plan->efficiency,
         .overheads = &plan->overheads,
         .parallel = parallel && strcmp(parallel, "auto") ? parallel : NULL,
-        .fills = plan->request->recipe.checkpointing == RECIPE_AUTO,
+        .fills = recipe.checkpointing == RECIPE_AUTO,
         .micro_batch = rows,
         .global_batch = plan->chosen.workload.global_batch,
-        .batch_tolerance = 0.25,
+        .batch_tolerance = batch_tolerance,
         .usd_per_gpu_hour = 1,
         .vendor = groups[0]->gpu->vendor,
         .gpus = groups[0]->gpus,
@@ -73,7 +102,13 @@ enum err hosting_configure(struct hosting_job *job, struct hosting_group **group
     }
     struct search search;
     TRY(search_run(&search, job->arena, &space));
-    for (size_t i = 0; i < search.count; i++)
-        take_result(groups[search.best[i].gpu - catalog->gpus], &search.best[i], job);
+    for (size_t i = 0; i < search.count; i++) {
+        const struct search_result *best = &search.best[i];
+        struct hosting_group *group = groups[best->gpu - catalog->gpus];
+        group->other_batch =
+            planned && best->workload.global_batch > (1 + batch_tolerance) * space.global_batch;
+        if (!group->other_batch)
+            take_result(group, best, job);
+    }
     return OK;
 }

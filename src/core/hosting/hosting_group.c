@@ -16,8 +16,8 @@ static double result_bytes(const struct setup *setup, const struct step *step)
     return step->trained_weights * ranks * each;
 }
 
-// What a pilot or the ledger says holds on the plan's GPU, and on others what published runs say.
-// The plan's; on another GPU with the spread of that one.
+// The plan's, which a pilot or the ledger may have measured. On another GPU its median, with the
+// spread that published runs have there.
 static struct efficiency efficiency_on(const struct hosting_group *group,
                                        const struct hosting_job *job, const struct setup *setup)
 {
@@ -25,7 +25,8 @@ static struct efficiency efficiency_on(const struct hosting_group *group,
     if (group->gpu == job->plan->chosen.gpu)
         return out;
     struct efficiency there = calibration_at(&job->plan->data->calibration, setup);
-    out.log_spread = hypot(there.log_spread, objective_spread(job->plan->objective.kind));
+    efficiency_widen(&there, objective_spread(job->plan->objective.kind));
+    out.log_spread = there.log_spread;
     out.slow_tail = there.slow_tail;
     return out;
 }
@@ -38,6 +39,8 @@ static enum err time_group(struct hosting_group *group, struct hosting_job *job)
     TRY(estimate_make(&estimate, job->arena, &setup));
     overhead_pace(&group->overheads, group->result.workload.epochs, group->result.workload.steps);
     overhead_configure(&group->overheads, &setup, &estimate.step, estimate.timing.evaluation_share);
+    if (hosting_is_planned(job, group))
+        hosting_take_overheads(&group->overheads, job->planned);
     group->result_bytes = result_bytes(&setup, &estimate.step);
     const struct timing *t = &estimate.timing;
     double exposed = t->exposed_seconds * setup.accumulation + t->reduce_seconds;

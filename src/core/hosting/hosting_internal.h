@@ -18,7 +18,8 @@
 // hosting_samples.c.
 struct hosting_samples {
     double *speed; // how far the efficiency is off, in spreads, with the tails of measured runs
-    double *lengths, *startup, *compile, *storage, *evaluation, *failure_rate, *failed_runs;
+    double *lengths, *startup, *storage, *evaluation, *failure_rate, *failed_runs;
+    double *stalls, *saves; // as a pilot measured them
     double *failure, *lost, *retries, *failed;
     double *queue, *preemption_rate, *waiting;
     double *first_wait; // whether a spot instance is free at the start, and how long until one is
@@ -55,6 +56,7 @@ struct hosting_group {
     struct node node; // one instance
     int64_t gpus, instances;
     bool estimated, fits;
+    bool other_batch; // it would fit with a larger global batch than the plan's
     struct search_result result;
     struct overheads overheads;
     struct overhead_times middle; // of the run with every unknown at its median
@@ -69,12 +71,15 @@ struct hosting_job {
     struct arena *arena;
     const struct plan *plan;
     const struct hosting_request *request;
+    const struct hosting_document *planned; // as in struct hosting_input
     double processed_scale;
     struct range processed_factor; // from the plan's document; mid 0: the workload's own
     struct hosting_samples samples;
     struct hosting_group **groups;
     size_t group_count, group_room;
-    struct hosting_column *speed, *lengths, *storage, *rates; // lists of what was scaled so far
+    // Lists of what was scaled so far.
+    struct hosting_column *speed, *lengths, *startup, *compile, *storage, *evaluation, *stalls;
+    struct hosting_column *saves, *rates;
     struct hosting_waits *waits;
 };
 
@@ -91,6 +96,13 @@ bool hosting_range_is(const struct range *a, const struct range *b);
 struct hosting_group *hosting_group_find(struct hosting_job *job, const struct gpu *gpu,
                                          int64_t gpus, int64_t instances, const struct node *node);
 enum err hosting_group_estimate(struct hosting_job *job);
+// Whether these are the plan's own GPUs on as many machines, where its run is known.
+bool hosting_is_planned(const struct hosting_job *job, const struct hosting_group *group);
+// Puts what the plan's document says of its own GPUs, which a pilot may have measured, in the place
+// of what is assumed.
+void hosting_take_overheads(struct overheads *out, const struct hosting_document *document);
+// What of it a pilot measured: "start-up, save"; empty: nothing.
+const char *hosting_measured_words(const struct hosting_document *document, struct arena *arena);
 // The best configuration of each of these groups, which all have the same number of GPUs.
 enum err hosting_configure(struct hosting_job *job, struct hosting_group **groups, size_t count);
 
@@ -111,7 +123,7 @@ struct node hosting_node(const struct catalog *catalog, const struct gpu *gpu,
 // Whether two nodes are the same machine; with_network: and have the same network.
 bool hosting_node_is(const struct node *a, const struct node *b, bool with_network);
 
-// P10, P50 and P90 without sorting.
+// P10, P50 and P90; the values keep their order.
 struct range hosting_range(const double *values, size_t count, struct arena *arena);
 // The same of seconds, in hours.
 struct range hosting_hours(const double *seconds, size_t count, struct arena *arena);
@@ -133,6 +145,14 @@ int hosting_trust(const struct hosting_row *row);
 const char *hosting_spell_runs(double runs_per_month, struct arena *arena); // "0.5", "20", "2,000"
 void hosting_advise(struct hosting *hosting, struct hosting_job *job);
 
+// Which limits a candidate keeps, the better the later.
+enum hosting_keeps {
+    HOSTING_KEEPS_NONE,     // not the deadline
+    HOSTING_KEEPS_DEADLINE, // at the slow end of the range, but not the budget
+    HOSTING_KEEPS_MEDIANS,  // both at the median
+    HOSTING_KEEPS_BOTH,     // both, the deadline at the slow end too
+};
+
 // A number of instances of one offer, with every unknown at its median. Candidates are compared
 // before anything is sampled.
 struct hosting_candidate {
@@ -141,7 +161,8 @@ struct hosting_candidate {
     struct hosting_group *group;
     double worth_usd;              // of the hours, by --hour-is-worth
     double hours, late_hours, usd; // from now to the result: median, and upper end of the range
-    bool in_time, in_budget;
+    bool in_budget;
+    enum hosting_keeps keeps;
 };
 
 struct hosting_maker {
@@ -170,6 +191,8 @@ bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind);
 
 // Sets the price of a row, its age and its terms; the row needs its provider, instance, kind and
 // offer.
+// Hours in whole units of the provider's, and at least its minimum; after hosting_price().
+double hosting_billed_hours(const struct hosting_row *row, double hours);
 void hosting_price(struct hosting_row *row, const struct hosting_maker *m);
 
 // Sets row->stale and row->doubt: the rules of what can be recommended; see hosting_doubt.c.
@@ -184,9 +207,6 @@ struct range hosting_queue(const struct hosting_maker *m, const struct offers_ro
 void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m);
 // The storage of the row, which needs its move too; its cost is not known yet.
 void hosting_plan_storage(struct hosting_row *row, const struct hosting_maker *m);
-
-// Whether provider or offer state all of --compliance.
-bool hosting_attested(const struct hosting_maker *m, const struct offers_row *offer);
 
 void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group);

@@ -63,12 +63,14 @@ static bool is_pareto(const struct hosting *h, const struct hosting_row *row)
 
 // --- picks -------------------------------------------------------------------
 
-// How reliable a row is, 0 to 7: 0 if it cannot be recommended or misses a limit; else higher with
-// room in memory, and if it is in time in 90 % of the samples.
+// How reliable a row is, 0 to 8: 0 if it cannot be recommended or misses a limit; else higher with
+// room in memory, then if it is in time in 90 % of the samples, then if P90 is in the budget.
 int hosting_trust(const struct hosting_row *row)
 {
-    bool safe = isnan(row->chance_in_time) || row->chance_in_time >= 0.9;
-    return meets(row) && !row->doubt ? 1 + hosting_has_room(row) * 4 + safe * 2 : 0;
+    bool in_time = isnan(row->chance_in_time) || row->chance_in_time >= 0.9;
+    return meets(row) && !row->doubt
+               ? 1 + hosting_has_room(row) * 4 + in_time * 2 + row->surely_in_budget
+               : 0;
 }
 
 static void pick(struct hosting *h)
@@ -123,13 +125,14 @@ static const char *reason(const struct hosting *h, struct arena *arena)
         const struct hosting_row *c = h->cheapest_in_time;
         out_put(&out, "; %s %s costs %s, but %s", c->provider, c->instance,
                 text_usd(arena, c->cost_usd.mid),
-                !hosting_has_room(c)   ? "it may run out of memory"
-                : !c->in_budget        ? "it is over the budget"
-                : r->hour_is_worth > 0 ? "it takes longer"
-                                       : text_format(arena,
-                                                     "it meets the deadline with %.0f %% "
-                                                     "probability",
-                                                     floor(100 * c->chance_in_time)));
+                !hosting_has_room(c) ? "it may run out of memory"
+                : !c->in_budget      ? "it is over the budget"
+                : c->chance_in_time < 0.9 && row->chance_in_time >= 0.9
+                    ? text_format(arena, "it meets the deadline with %.0f %% probability",
+                                  floor(100 * c->chance_in_time))
+                : !c->surely_in_budget ? text_format(arena, "it is over the budget at P90 (%s)",
+                                                     text_usd(arena, c->cost_usd.high))
+                                       : "it takes longer");
     }
     const struct hosting_row *d = h->cheapest_doubtful;
     if (d && d->cost_usd.mid < 0.98 * row->cost_usd.mid)

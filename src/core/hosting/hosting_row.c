@@ -17,11 +17,6 @@ double hosting_billed_seconds(double seconds, double granularity_seconds, double
     return fmax(units * granularity_seconds, minimum_seconds);
 }
 
-double hosting_break_even(double committed_usd_per_hour, double on_demand_usd_per_hour)
-{
-    return committed_usd_per_hour / on_demand_usd_per_hour;
-}
-
 double hosting_sets(int pattern, double runs_per_month, double hours_per_run)
 {
     double parallel = pattern == HOSTING_BURST ? runs_per_month : 0;
@@ -150,14 +145,19 @@ static struct range widen(struct range usd, double spread)
     return (struct range){ usd.mid * exp(-below), usd.mid, usd.mid * exp(above) };
 }
 
+double hosting_billed_hours(const struct hosting_row *row, double hours)
+{
+    return hosting_billed_seconds(hours * 3600, row->granularity_seconds, row->minimum_seconds) /
+           3600;
+}
+
 static void bill_by_time(struct hosting_row *row, const struct range *hours)
 {
     struct range usd;
     for (int i = 0; i < 3; i++) {
-        double billed = hosting_billed_seconds(at(hours, i) * 3600, row->granularity_seconds,
-                                               row->minimum_seconds);
-        set(&row->billed_hours, i, billed / 3600);
-        set(&usd, i, billed / 3600 * (double)row->instances * row->usd_per_hour);
+        double billed = hosting_billed_hours(row, at(hours, i));
+        set(&row->billed_hours, i, billed);
+        set(&usd, i, billed * (double)row->instances * row->usd_per_hour);
     }
     row->compute_usd = widen(usd, row->price_spread);
 }
@@ -221,13 +221,13 @@ static void bill_spot(struct hosting_row *row, struct hosting_maker *m, struct h
     struct range busy = busy_hours(row, &spot->billed_hours);
     double moved = row->move.in_hours + row->move.out_hours;
     bill_by_time(row, &busy);
-    row->expected_usd =
-        (spot->best.billed_seconds / 3600 + moved) * row->usd_per_hour * (double)row->instances;
+    row->expected_usd = hosting_billed_hours(row, spot->best.billed_seconds / 3600 + moved) *
+                        row->usd_per_hour * (double)row->instances;
     double on_demand = offers_price(offer, OFFERS_ON_DEMAND);
     if (!isnan(m->request->discount))
         on_demand *= 1 - m->request->discount;
-    row->on_demand_usd =
-        (group->middle.wall_seconds / 3600 + moved) * on_demand * (double)row->instances;
+    row->on_demand_usd = hosting_billed_hours(row, group->middle.wall_seconds / 3600 + moved) *
+                         on_demand * (double)row->instances;
 }
 
 static const char *limit_of(const struct hosting_row *row, const struct hosting_group *group)
@@ -329,6 +329,7 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
     }
     row->in_time = !(row->elapsed_hours.mid > deadline);
     row->in_budget = !(row->cost_usd.mid > m->request->budget);
+    row->surely_in_budget = !(row->cost_usd.high > m->request->budget);
 }
 
 static void finish(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)

@@ -82,16 +82,13 @@ void hosting_sample(struct hosting_job *job)
         .first_wait = shuffled(arena, &rng, uniform),
         .failed_runs = shuffled(arena, &rng, normal),
         .preemption_normal = ARENA_NEW(arena, double, HOSTING_SAMPLES),
-        .compile = ARENA_NEW(arena, double, HOSTING_SAMPLES),
     };
-    struct assumption_spread compile = assumption_spread(&o->compile_seconds);
+    s->stalls = shuffled(arena, &rng, normal);
+    s->saves = shuffled(arena, &rng, normal);
     for (size_t i = 0; i < HOSTING_SAMPLES; i++) {
         s->speed[i] = evidence_tail(s->speed[i]);
-        s->compile[i] = assumption_at(&compile, s->startup[i]);
         s->preemption_normal[i] = normal[(size_t)(s->preemption[i] * HOSTING_SAMPLES)];
     }
-    scale_to(&o->startup_seconds, s->startup);
-    scale_to(&o->eval_share, s->evaluation);
     scale_to(&o->failures_per_gpu_hour, s->failure_rate);
     scale_to(&o->failed_runs, s->failed_runs);
     // How many attempts fail is the same on every machine: it is counted once.
@@ -106,19 +103,32 @@ bool hosting_range_is(const struct range *a, const struct range *b)
     return a->low == b->low && a->mid == b->mid && a->high == b->high;
 }
 
+// The column of that range in a list, or a new one, which *is_new says: its values are not set.
+static double *column_of(struct hosting_column **list, struct arena *arena, struct range range,
+                         bool *is_new)
+{
+    struct hosting_column *column = *list;
+    while (column && !hosting_range_is(&column->range, &range))
+        column = column->next;
+    *is_new = !column;
+    if (!column) {
+        column = ARENA_NEW(arena, struct hosting_column, 1);
+        *column =
+            (struct hosting_column){ range, ARENA_NEW(arena, double, HOSTING_SAMPLES), *list };
+        *list = column;
+    }
+    return column->values;
+}
+
 const double *hosting_column(struct hosting_column **list, struct arena *arena,
                              const double *normal, struct range range)
 {
-    for (const struct hosting_column *known = *list; known; known = known->next)
-        if (hosting_range_is(&known->range, &range))
-            return known->values;
-    struct hosting_column *column = ARENA_NEW(arena, struct hosting_column, 1);
-    *column = (struct hosting_column){ range, ARENA_NEW(arena, double, HOSTING_SAMPLES), *list };
+    bool is_new;
+    double *values = column_of(list, arena, range, &is_new);
     struct assumption_spread spread = assumption_spread(&(struct assumption){ .value = range });
-    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        column->values[i] = assumption_at(&spread, normal[i]);
-    *list = column;
-    return column->values;
+    for (size_t i = 0; is_new && i < HOSTING_SAMPLES; i++)
+        values[i] = assumption_at(&spread, normal[i]);
+    return values;
 }
 
 // Samples of a group's efficiency; most groups have the spread of another one.
@@ -126,92 +136,26 @@ static const double *speed_column(struct hosting_job *job, const struct hosting_
 {
     const struct efficiency *e = &group->efficiency;
     struct range range = { efficiency_at(e, -1), e->log_mid, efficiency_at(e, 1) };
-    for (const struct hosting_column *known = job->speed; known; known = known->next)
-        if (hosting_range_is(&known->range, &range))
-            return known->values;
-    struct hosting_column *column = ARENA_NEW(job->arena, struct hosting_column, 1);
-    *column = (struct hosting_column){ range, ARENA_NEW(job->arena, double, HOSTING_SAMPLES),
-                                       job->speed };
-    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        column->values[i] = exp(efficiency_at(e, job->samples.speed[i]));
-    job->speed = column;
-    return column->values;
+    bool is_new;
+    double *values = column_of(&job->speed, job->arena, range, &is_new);
+    for (size_t i = 0; is_new && i < HOSTING_SAMPLES; i++)
+        values[i] = exp(efficiency_at(e, job->samples.speed[i]));
+    return values;
 }
 
 // --- quantiles ---------------------------------------------------------------
 
-// Hoare's selection: puts the value of that rank in its place, smaller ones before it.
-static double select_rank(double *values, size_t count, size_t rank)
+static double *copy(struct arena *arena, const double *values, size_t count)
 {
-    size_t low = 0, high = count - 1;
-    while (low < high) {
-        double pivot = values[low + (high - low) / 2];
-        size_t i = low, j = high;
-        for (;;) {
-            while (values[i] < pivot)
-                i++;
-            while (values[j] > pivot)
-                j--;
-            if (i >= j)
-                break;
-            double moved = values[i];
-            values[i++] = values[j];
-            values[j--] = moved;
-        }
-        size_t last = values[j] > pivot ? j - 1 : j; // of the lower part
-        if (rank <= last)
-            high = last == high ? high - 1 : last;
-        else
-            low = last + 1;
-    }
-    return values[rank];
-}
-
-// Where the values of each rank lie: values are counted in buckets of equal width, which keep their
-// order, and only the bucket of a rank is searched.
-struct buckets {
-    double least, per_unit;
-    uint32_t count[512];
-};
-
-static size_t bucket_of(const struct buckets *b, double value)
-{
-    enum { LAST = sizeof b->count / sizeof *b->count - 1 };
-    double at = (value - b->least) * b->per_unit;
-    return at < LAST ? (size_t)at : LAST; // also what is infinite
-}
-
-static double value_of_rank(const struct buckets *b, const double *values, size_t count,
-                            size_t rank, double *room)
-{
-    size_t bucket = 0, found = 0;
-    for (; rank >= b->count[bucket]; bucket++)
-        rank -= b->count[bucket];
-    for (size_t i = 0; i < count; i++) {
-        room[found] = values[i];
-        found += bucket_of(b, values[i]) == bucket;
-    }
-    return select_rank(room, found, rank);
+    double *out = ARENA_NEW(arena, double, count);
+    memcpy(out, values, count * sizeof *out);
+    return out;
 }
 
 struct range hosting_range(const double *values, size_t count, struct arena *arena)
 {
-    size_t mid = count / 2, low = count / 10, high = count - 1 - count / 10;
-    double least = values[0], most = values[0];
-    for (size_t i = 1; i < count; i++) {
-        least = values[i] < least ? values[i] : least;
-        most = values[i] > most ? values[i] : most;
-    }
-    struct buckets b = { .least = least };
-    if (most > least && isfinite(most - least))
-        b.per_unit = sizeof b.count / sizeof *b.count / (most - least);
-    for (size_t i = 0; i < count; i++)
-        b.count[bucket_of(&b, values[i])]++;
     struct arena_mark mark = arena_mark(arena);
-    double *room = ARENA_NEW(arena, double, count + 1);
-    struct range range = { value_of_rank(&b, values, count, low, room),
-                           value_of_rank(&b, values, count, mid, room),
-                           value_of_rank(&b, values, count, high, room) };
+    struct range range = stats_quick_range(copy(arena, values, count), count);
     arena_rewind(arena, mark);
     assert(!(range.low > range.mid) && !(range.mid > range.high));
     return range;
@@ -222,10 +166,9 @@ double hosting_run_hours(const struct hosting_row *row, struct arena *arena, dou
     if (!row->wall_seconds)
         return NAN;
     struct arena_mark mark = arena_mark(arena);
-    double *values = ARENA_NEW(arena, double, HOSTING_SAMPLES);
-    memcpy(values, row->wall_seconds, HOSTING_SAMPLES * sizeof *values);
-    size_t rank = (size_t)ceil(share * (HOSTING_SAMPLES - 1));
-    double seconds = select_rank(values, HOSTING_SAMPLES, rank);
+    double *values = copy(arena, row->wall_seconds, HOSTING_SAMPLES);
+    stats_sort(values, HOSTING_SAMPLES);
+    double seconds = stats_quantile(values, HOSTING_SAMPLES, share);
     arena_rewind(arena, mark);
     return seconds / 3600;
 }
@@ -247,8 +190,22 @@ void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
     const double *speed = speed_column(job, group);
     const double *lengths =
         hosting_column(&job->lengths, job->arena, s->lengths, workload->processed_factor);
-    const double *storage = hosting_column(&job->storage, job->arena, s->storage,
-                                           group->overheads.storage_bytes_per_s.value);
+    const struct overheads *o = &group->overheads;
+    const struct {
+        struct hosting_column **list;
+        const double *normal;
+        const struct assumption *assumption;
+    } of[] = {
+        { &job->startup, s->startup, &o->startup_seconds },
+        { &job->compile, s->startup, &o->compile_seconds },
+        { &job->storage, s->storage, &o->storage_bytes_per_s },
+        { &job->evaluation, s->evaluation, overhead_evaluation(o) },
+        { &job->saves, s->saves, &o->save_seconds },
+        { &job->stalls, s->stalls, &o->stall_share },
+    };
+    const double *columns[sizeof of / sizeof *of];
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        columns[i] = hosting_column(of[i].list, job->arena, of[i].normal, of[i].assumption->value);
     group->wall_seconds = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
     struct arena_mark mark = arena_mark(job->arena);
     double *tokens = ARENA_NEW(job->arena, double, HOSTING_SAMPLES);
@@ -260,10 +217,12 @@ void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
     overhead_walls(group->wall_seconds, &group->overheads,
                    &(struct overhead_columns){ .train_seconds = seconds,
                                                .tokens = tokens,
-                                               .startup_seconds = s->startup,
-                                               .compile_seconds = s->compile,
-                                               .storage_bytes_per_s = storage,
-                                               .eval_share = s->evaluation,
+                                               .startup_seconds = columns[0],
+                                               .compile_seconds = columns[1],
+                                               .storage_bytes_per_s = columns[2],
+                                               .evaluation = columns[3],
+                                               .save_seconds = columns[4],
+                                               .stall_share = columns[5],
                                                .failures_per_gpu_hour = s->failure_rate,
                                                .failed_runs = s->failed_runs,
                                                .failure_chance = s->failure,

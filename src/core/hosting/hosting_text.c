@@ -216,9 +216,11 @@ static void explain_spot(const struct hosting_row *row, struct arena *arena, str
     out_put(out, "  expected         λ · billed = %.2f preemptions; %s h with waiting\n",
             s->preemptions, text_hours(arena, s->wall_seconds / 3600));
     if (!isnan(row->on_demand_usd))
-        out_put(out, "  expected cost    %s; on demand %s: %s is cheaper\n",
+        out_put(out, "  expected cost    %s; on demand %s: %s\n",
                 text_usd(arena, row->expected_usd), text_usd(arena, row->on_demand_usd),
-                row->expected_usd < row->on_demand_usd ? "spot" : "on demand");
+                row->expected_usd == row->on_demand_usd  ? "the same"
+                : row->expected_usd < row->on_demand_usd ? "spot is cheaper"
+                                                         : "on demand is cheaper");
 }
 
 static void explain_ownership(const struct hosting *h, const struct hosting_row *row,

@@ -191,6 +191,28 @@ static void put_machine(struct json_writer *w, const struct offers_machine *m)
     json_close(w, '}');
 }
 
+static void put_needs(struct json_writer *w, const struct hosting_row *row)
+{
+    json_open(w, "needs", '{');
+    json_put_number(w, "host_bytes", row->group->result.memory.host_bytes);
+    json_put_number(w, "host_has_bytes", row->offer->offer.host_memory_bytes);
+    json_put_number(w, "disk_bytes", row->disk_needed_bytes);
+    json_put_number(w, "disk_has_bytes", row->local_disk_bytes);
+    json_close(w, '}');
+}
+
+static void put_commitment(struct json_writer *w, const struct hosting_row *row)
+{
+    json_open(w, "commitment", '{');
+    json_put_number(w, "sets", row->sets);
+    json_put_number(w, "usd", row->commitment_usd);
+    json_put_number(w, "break_even_runs_per_month", row->break_even_runs);
+    json_put_number(w, "rent_usd_per_run", row->rent ? row->rent->cost_usd.mid : NAN);
+    json_put_number(w, "break_even_use", row->break_even);
+    json_put_number(w, "break_even_hours_per_month", row->break_even * HOSTING_HOURS_PER_MONTH);
+    json_close(w, '}');
+}
+
 static void put_row(struct json_writer *w, const struct hosting *h, const struct hosting_row *row,
                     struct arena *arena)
 {
@@ -227,30 +249,16 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     json_put_range(w, "cost_usd", &row->cost_usd);
     if (row->group)
         put_time(w, row->group, arena);
-    if (row->offer) {
-        json_open(w, "needs", '{');
-        json_put_number(w, "host_bytes", row->group->result.memory.host_bytes);
-        json_put_number(w, "host_has_bytes", row->offer->offer.host_memory_bytes);
-        json_put_number(w, "disk_bytes", row->disk_needed_bytes);
-        json_put_number(w, "disk_has_bytes", row->local_disk_bytes);
-        json_close(w, '}');
-    }
+    if (row->offer)
+        put_needs(w, row);
     put_price(w, row, h->input->request->discount);
     put_move(w, &row->move);
     put_storage(w, &row->storage);
     put_attested(w, h, row);
     if (row->kind == OFFERS_SPOT)
         put_spot(w, row);
-    if (row->kind == OFFERS_RESERVED_1Y || row->kind == OFFERS_RESERVED_3Y) {
-        json_open(w, "commitment", '{');
-        json_put_number(w, "sets", row->sets);
-        json_put_number(w, "usd", row->commitment_usd);
-        json_put_number(w, "break_even_runs_per_month", row->break_even_runs);
-        json_put_number(w, "rent_usd_per_run", row->rent ? row->rent->cost_usd.mid : NAN);
-        json_put_number(w, "break_even_use", row->break_even);
-        json_put_number(w, "break_even_hours_per_month", row->break_even * HOSTING_HOURS_PER_MONTH);
-        json_close(w, '}');
-    }
+    if (row->kind == OFFERS_RESERVED_1Y || row->kind == OFFERS_RESERVED_3Y)
+        put_commitment(w, row);
     if (row->kind == OFFERS_COLOCATION)
         put_ownership(w, h, row);
     if (row->kind == OFFERS_OWN)

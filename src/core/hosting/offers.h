@@ -133,8 +133,6 @@ enum err offers_machine_price(struct offers_row *row, const struct catalog *cata
 double offers_machine_wear(const struct offers_machine *machine); // USD per hour in use
 double offers_machine_electricity(const struct offers_machine *machine);
 
-// The highest power of a server with so many GPUs.
-double offers_server_watts(const struct catalog *catalog, const struct gpu *gpu, double gpus);
 #define OFFERS_SERVER_OVER_GPUS 1.6 // its power over that of its GPUs, where no node tells
 
 // Whether it is rented and paid for the time that it is used.

@@ -48,7 +48,8 @@ static double fact_of(const struct catalog *catalog, const char *topic, const ch
     return NAN;
 }
 
-double offers_server_watts(const struct catalog *catalog, const struct gpu *gpu, double gpus)
+// The highest power of a server with so many GPUs.
+static double server_watts(const struct catalog *catalog, const struct gpu *gpu, double gpus)
 {
     const struct node *node = catalog_node_of(catalog, gpu);
     return node && node->max_power_watts > 0 ? node->max_power_watts / (double)node->gpus * gpus
@@ -91,8 +92,8 @@ static enum err complete(struct offers_machine *m, const struct catalog *catalog
     if (isnan(m->machine_years))
         m->machine_years = fact_of(catalog, "amortisation", "planning default");
     if (isnan(m->machine_watts))
-        m->machine_watts = offers_server_watts(catalog, gpu, gpus) *
-                           fact_of(catalog, "power", "GPU draw while training");
+        m->machine_watts =
+            server_watts(catalog, gpu, gpus) * fact_of(catalog, "power", "GPU draw while training");
     if (isnan(m->machine_usd_per_kwh))
         m->machine_usd_per_kwh = fact_of(catalog, "electricity", "US commercial average");
     return OK;

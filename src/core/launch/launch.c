@@ -31,6 +31,8 @@ const struct field launch_fields[] = {
     FIELD(launch_request, partition, TEXT, "Slurm's partition, or Kueue's queue", .value = "NAME",
           .fallback = ""),
     FIELD(launch_request, account, TEXT, "Slurm's account", .value = "NAME", .fallback = ""),
+    FIELD(launch_request, sbatch, TEXT, "further options of sbatch, such as --sbatch=--qos=long",
+          .value = "OPTIONS", .fallback = ""),
     { 0 },
 };
 
@@ -153,6 +155,12 @@ static void set_limits(struct launch *job)
 
 // --- notes -------------------------------------------------------------------
 
+static bool is_bought(const struct launch_place *p)
+{
+    return !strcmp(p->kind, offers_kind_names[OFFERS_OWN]) ||
+           !strcmp(p->kind, offers_kind_names[OFFERS_COLOCATION]);
+}
+
 static void note_place(struct launch *job)
 {
     const struct launch_place *p = job->place;
@@ -180,8 +188,12 @@ static void note_place(struct launch *job)
                     launch_plain(arena, p->gpu),
                     job->request->to == LAUNCH_SLURM ? "partition (--partition)" : "node pool");
     if (p->provider && !p->spot && isnan(p->cap_usd_per_hour))
-        launch_note(job, "no price cap: %s is paid by a commitment, which is bought elsewhere",
-                    p->kind);
+        launch_note(job, "no price cap: %s",
+                    is_bought(p)
+                        ? "the machine is yours, and nothing is paid by the hour"
+                        : text_format(arena,
+                                      "%s is paid by a commitment, which is bought elsewhere",
+                                      p->kind));
 }
 
 static void note_limit(struct launch *job)
@@ -209,6 +221,8 @@ static void note_limit(struct launch *job)
                     text_seconds(arena, (double)job->save_steps * p->step_seconds));
 }
 
+enum { DSTACK_UPLOAD_BYTES = 2 << 20 }; // of an entry of files, by its server's default
+
 static void note_files(struct launch *job)
 {
     const struct launch_request *r = job->request;
@@ -221,14 +235,36 @@ static void note_files(struct launch *job)
     if (!here && job->data_at)
         launch_note(job, "data: %s lies at %s there", launch_plain(arena, r->data),
                     launch_plain(arena, job->data_at));
-    if (!here && !r->output)
+    if (r->to == LAUNCH_DSTACK && r->data && !(job->data_bytes <= DSTACK_UPLOAD_BYTES))
+        launch_note(job,
+                    "dstack uploads %s%s with the job, and its server takes 2 MiB unless "
+                    "DSTACK_SERVER_CODE_UPLOAD_LIMIT allows more: fetch the data with --setup, or "
+                    "keep it in a volume",
+                    launch_plain(arena, r->data),
+                    job->data_bytes > 0
+                        ? text_format(arena, " (%s)", text_bytes(arena, job->data_bytes))
+                        : "");
+    if (r->to == LAUNCH_K8S && !r->output)
+        launch_note(job,
+                    "output: %s is lost with the pod, with its checkpoints: a pod that starts "
+                    "again begins at step 0; --output names a volume claim",
+                    job->output_at);
+    else if (!here && !r->output)
         launch_note(job,
                     "output: %s on the machine's own disk, which is lost with the machine; "
                     "--output names %s",
-                    job->output_at,
-                    r->to == LAUNCH_SKY      ? "a bucket"
-                    : r->to == LAUNCH_DSTACK ? "a volume"
-                                             : "a volume claim");
+                    job->output_at, r->to == LAUNCH_SKY ? "a bucket" : "a volume");
+    if (r->to == LAUNCH_SLURM && !r->sbatch)
+        launch_note(job, "%s; --sbatch \"--cpus-per-task=N --mem=SIZE\" asks for others",
+                    launch_slurm_host(job));
+    if (r->to == LAUNCH_K8S)
+        launch_note(job, "%s; change resources.requests in the file where your nodes have less",
+                    launch_k8s_host(job));
+    if (r->to == LAUNCH_K8S && job->place->nodes > 1)
+        launch_note(job,
+                    "a pod that is lost starts again alone, and the others follow when their "
+                    "collectives time out (10 minutes in PyTorch); Kubernetes' JobSet restarts "
+                    "all at once");
     if (r->to == LAUNCH_SLURM && r->image)
         launch_note(job, "--image needs the pyxis plugin of Slurm");
     launch_note(job, "where gpuhours is installed on the node, gpuhours watch runs the command; "
@@ -270,6 +306,13 @@ static enum err check(const struct launch *job)
     TRY(check_texts(r, job->plan->path));
     TRY(check_word("partition", r->partition));
     TRY(check_word("account", r->account));
+    if (r->sbatch && r->to != LAUNCH_SLURM)
+        return fail(ERR_USAGE, "--sbatch is for --to slurm");
+    if (r->sbatch && *r->sbatch != '-')
+        return fail(ERR_USAGE,
+                    "--sbatch is \"%.60s\"; give options of sbatch as one text, such as "
+                    "--sbatch \"--qos=long --constraint=h100\"",
+                    r->sbatch);
     if (r->to == LAUNCH_K8S) {
         TRY(check_word("data", r->data));
         TRY(check_word("output", r->output));
@@ -284,6 +327,12 @@ static enum err check(const struct launch *job)
                     "the machine is lost with it");
     if (p->provider && !launch_cloud((enum launch_to)r->to, p->provider))
         return fail(ERR_USAGE, "%s does not rent from %s", launch_targets[r->to], p->provider);
+    if (launch_asks_by_gpu(job) && !launch_gpu((enum launch_to)r->to, p->gpu, job->arena))
+        return fail(
+            ERR_USAGE,
+            "gpuhours does not know what %s calls %s: name a place with another GPU (--offer), or "
+            "write the file for another and change the name in it",
+            launch_targets[r->to], p->gpu);
     if (p->nodes > 1 && !p->gpus_per_node)
         return fail(ERR_USAGE,
                     "the GPUs of this place do not divide evenly among its %lld nodes, and one "
@@ -297,7 +346,11 @@ static enum err check(const struct launch *job)
 enum err launch_make(struct launch *out, struct arena *arena, const struct launch_input *input)
 {
     *out = (struct launch){
-        .request = input->request, .plan = input->plan, .place = input->place, .arena = arena
+        .request = input->request,
+        .plan = input->plan,
+        .place = input->place,
+        .arena = arena,
+        .data_bytes = input->data_bytes,
     };
     TRY(check(out));
     out->name = job_name(arena, input->request->job ? input->request->job

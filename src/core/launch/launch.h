@@ -32,6 +32,7 @@ extern const char *const launch_targets[]; // "slurm", …; ended by NULL
 struct launch_request {
     int to; // enum launch_to
     const char *offer, *model, *data, *output, *image, *setup, *env, *job, *partition, *account;
+    const char *sbatch; // further options of sbatch
 };
 extern const struct field launch_fields[];
 struct launch_request launch_request_default(void);
@@ -48,6 +49,7 @@ struct launch_plan {
     double max_steps; // where the plan was asked for a number of steps, else NAN
     double steps, step_seconds, save_seconds; // save_seconds: between checkpoints
     double hours, hours_p95;                  // wall time: P50 and P95
+    double host_bytes;                        // of each process, while weights load
     struct {
         const char *name, *trainer;
     } files[LAUNCH_FILES]; // of the trainer's configuration
@@ -59,8 +61,9 @@ enum err launch_plan_read(struct launch_plan *out, struct arena *arena, struct t
 // Where it runs.
 struct launch_place {
     const char *provider, *instance, *region, *kind; // provider NULL: the plan's own GPUs
-    const char *gpu, *vendor;                        // vendor NULL: nvidia
-    int64_t nodes, gpus_per_node;                    // gpus_per_node 0: not as many on every node
+    const char *machine;      // what the provider calls the instance; NULL: a price for its GPUs
+    const char *gpu, *vendor; // vendor NULL: nvidia
+    int64_t nodes, gpus_per_node; // gpus_per_node 0: not as many on every node
     bool spot;
     double usd_per_hour, cap_usd_per_hour; // of one instance; NAN: no price
     double hours, hours_p95;               // from the first step of the job file to the last
@@ -75,6 +78,8 @@ enum err launch_place_of_row(struct launch_place *out, const struct hosting_row 
                              struct arena *arena);
 // What the target calls the provider, or NULL where it does not serve it.
 const char *launch_cloud(enum launch_to to, const char *provider);
+// What SkyPilot or dstack call a GPU of the catalog, or NULL where that is not known.
+const char *launch_gpu(enum launch_to to, const char *gpu, struct arena *arena);
 // Whether the target can start it: what is rented, a tool must be able to rent.
 bool launch_serves(enum launch_to to, const struct hosting_row *row);
 
@@ -94,6 +99,7 @@ struct launch_input {
     const struct launch_plan *plan;
     const struct launch_place *place;
     char *const *command; // the trainer's words, ended by NULL; NULL: by the plan
+    double data_bytes;    // of --data, where it is a file of this machine; NAN: not known
 };
 
 struct launch {
@@ -101,12 +107,14 @@ struct launch {
     const struct launch_plan *plan;
     const struct launch_place *place;
     struct arena *arena;
-    const char *name;                                 // of the job: letters, digits, dashes
-    struct launch_words words;                        // the trainer's command, for one node
-    bool is_engine;                                   // the built-in one
+    const char *name;          // of the job: letters, digits, dashes
+    struct launch_words words; // the trainer's command, for one node
+    bool is_engine;            // the built-in one
+    double data_bytes;
     int64_t limit_seconds, grace_seconds, save_steps; // save_steps 0: not known
     const char *plan_at, *data_at, *output_at;        // paths where the job runs; data may be NULL
     const char *variables[LAUNCH_VARIABLES];          // environment variables that are handed on
+    struct text secrets[LAUNCH_VARIABLES]; // what they stand for in the command; empty: not known
     size_t variable_count;
     const char *notes[LAUNCH_NOTES];
     size_t note_count;

@@ -17,6 +17,11 @@ bool launch_is_bucket(const char *path)
     return strstr(path, "://") != NULL;
 }
 
+const char *launch_record(const struct launch *job)
+{
+    return text_format(job->arena, "%s/run.json", job->output_at);
+}
+
 // --- comments ----------------------------------------------------------------
 
 static void comment(struct out *out, const char *text)
@@ -120,7 +125,7 @@ static void put_environment(const struct launch *job, const struct launch_node *
 }
 
 // The first node is watched; a machine without gpuhours trains all the same.
-static void put_watch(const struct launch *job, struct out *out)
+static void put_watch(const struct launch *job, const struct launch_node *node, struct out *out)
 {
     const struct launch_place *p = job->place;
     const char *first = p->nodes > 1 ? "[ \"$NODE_RANK\" = 0 ] && " : "";
@@ -128,11 +133,23 @@ static void put_watch(const struct launch *job, struct out *out)
             first);
     launch_shell_word(out, job->plan_at);
     out_put(out, " --out ");
-    launch_shell_word(out, text_format(job->arena, "%s/run.json", job->output_at));
+    launch_shell_word(out, launch_record(job));
     if (!isnan(p->usd_per_hour))
         out_put(out, " --price %.4g", p->usd_per_hour / (double)p->gpus_per_node);
-    out_put(out, " -- \"$@\"\nfi\n");
+    out_put(out, " -- \"$@\"\n%sfi\n", node->restarts ? "    watched=yes\n" : "");
 }
+
+// Told to stop, a trainer may save and end with 0. What watch makes of that, these lines make of it
+// where nothing watches it, so that the target starts the job again.
+static const char alone[] =
+    "alone() { # a trainer that was told to stop has not finished, though it ends with 0\n"
+    "    local told=0 code\n"
+    "    trap 'told=143; kill \"$!\" 2>/dev/null' INT TERM\n"
+    "    \"$@\" &\n"
+    "    while wait \"$!\"; code=$?; kill -0 \"$!\" 2>/dev/null; do :; done\n"
+    "    exit \"$((code ? code : told))\"\n"
+    "}\n"
+    "[ \"$watched\" ] || alone \"$@\"\n";
 
 // What follows needs the set-up, so one that fails ends the job.
 void launch_setup(const struct launch *job, struct out *out)
@@ -149,12 +166,15 @@ void launch_body(const struct launch *job, const struct launch_node *node, struc
     out_put(out, "mkdir -p -- ");
     launch_shell_word(out, job->output_at);
     out_char(out, '\n');
+    if (node->restarts)
+        out_put(out, "watched=\n");
     put_words(job, out);
-    put_watch(job, out);
-    if (node->limits)
-        out_put(out, "exec \"$@\"\n");
-    else
-        out_put(out, "exec timeout --foreground --signal=TERM --kill-after=%lld %lld \"$@\"\n",
+    put_watch(job, node, out);
+    if (!node->limits)
+        out_put(out, "set -- timeout --foreground --signal=TERM --kill-after=%lld %lld \"$@\"\n",
                 (long long)job->grace_seconds,
                 (long long)(job->limit_seconds - job->grace_seconds));
+    if (node->restarts)
+        out_put(out, "%s", alone);
+    out_put(out, "exec \"$@\"\n");
 }

@@ -70,18 +70,24 @@ static const char *variable_of(struct arena *arena, struct text key)
     return out.size && out.size < 64 ? out_string(&out) : "TRAINER_SECRET";
 }
 
-static bool is_known(const struct launch *job, const char *name)
+// secret: what the variable stands for in the command; empty: not known, of --env.
+static enum err add_variable(struct launch *job, const char *name, struct text secret)
 {
-    for (size_t i = 0; i < job->variable_count; i++)
-        if (!strcmp(job->variables[i], name))
-            return true;
-    return false;
-}
-
-static void add_variable(struct launch *job, const char *name)
-{
-    if (!is_known(job, name) && job->variable_count < LAUNCH_VARIABLES)
-        job->variables[job->variable_count++] = name;
+    size_t i = 0;
+    while (i < job->variable_count && strcmp(job->variables[i], name))
+        i++;
+    if (i == LAUNCH_VARIABLES)
+        return fail(ERR_USAGE, "more than %d environment variables are named", LAUNCH_VARIABLES);
+    if (secret.size && job->secrets[i].size && !text_equal(secret, job->secrets[i]))
+        return fail(ERR_USAGE,
+                    "two secrets of the command would both be taken from the environment variable "
+                    "%s; write variables of your own in their places, and pass them with --env",
+                    name);
+    job->variables[i] = name;
+    if (secret.size)
+        job->secrets[i] = secret;
+    job->variable_count += i == job->variable_count;
+    return OK;
 }
 
 // The key that a word is the value of: what stands before its "=", or the option before it.
@@ -115,30 +121,34 @@ static bool hides_secret(const char *text)
 }
 
 // A word that is the value of an option, or one piece, and looks like a secret becomes a variable.
-static bool add_secret(struct launch *job, const char *word, const char *before)
+static enum err add_secret(bool *is_secret, struct launch *job, const char *word,
+                           const char *before)
 {
     struct text value = text_of(word), key = key_of(&value, before);
     struct out out = { .arena = job->arena };
     bool inside = value.at != word, pieces = word[strcspn(word, cuts)];
-    if (!value.size || value.at[0] == '$' || value.at[0] == '-' || (inside && pieces) ||
-        !secret_is(key, value))
-        return false;
+    *is_secret = value.size && value.at[0] != '$' && value.at[0] != '-' && !(inside && pieces) &&
+                 secret_is(key, value);
+    if (!*is_secret)
+        return OK;
     const char *name = variable_of(job->arena, key);
     if (inside)
         launch_shell_word(&out, text_format(job->arena, "%.*s=", TEXT_ARGS(key)));
     out_put(&out, "\"$%s\"", name);
     add(job, out_string(&out), true);
-    add_variable(job, name);
+    TRY(add_variable(job, name, value));
     launch_note(job,
                 "a secret of the command is not written: the job takes it from the environment "
                 "variable %s",
                 name);
-    return true;
+    return OK;
 }
 
 static enum err add_given(struct launch *job, const char *word, const char *before)
 {
-    if (add_secret(job, word, before))
+    bool is_secret;
+    TRY(add_secret(&is_secret, job, word, before));
+    if (is_secret)
         return OK;
     if (hides_secret(word))
         return fail(ERR_USAGE, "the command holds what looks like a secret inside a longer word; "
@@ -174,9 +184,7 @@ static enum err read_variables(struct launch *job)
             return fail(
                 ERR_USAGE,
                 "--env names environment variables, without values: HF_TOKEN,WANDB_API_KEY");
-        if (job->variable_count == LAUNCH_VARIABLES)
-            return fail(ERR_USAGE, "--env has more than %d names", LAUNCH_VARIABLES);
-        add_variable(job, text_copy(job->arena, name));
+        TRY(add_variable(job, text_copy(job->arena, name), (struct text){ 0 }));
     }
     return OK;
 }

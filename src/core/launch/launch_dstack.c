@@ -16,11 +16,10 @@ static void put_place(const struct launch *job, struct out *out)
 {
     const struct launch_place *p = job->place;
     struct arena *arena = job->arena;
-    if (p->provider) {
+    // By its GPUs: most of dstack's names of instances are others than those of the catalog.
+    if (p->provider)
         put(out, "backends:\n  -", launch_cloud(LAUNCH_DSTACK, p->provider));
-        put(out, "instance_types:\n  -", p->instance);
-    }
-    if (p->provider && p->region)
+    if (p->provider && p->region && launch_regions_are_its_own(p->provider))
         put(out, "regions:\n  -", p->region);
     out_put(out, "spot_policy: %s\n", p->spot ? "spot" : "on-demand");
     if (!isnan(p->cap_usd_per_hour))
@@ -76,7 +75,8 @@ void launch_dstack(const struct launch *job, struct out *out)
     launch_body(job,
                 &(struct launch_node){ .rank = "\"$DSTACK_NODE_RANK\"",
                                        .master = "\"$DSTACK_MASTER_NODE_IP\"",
-                                       .limits = true },
+                                       .limits = true,
+                                       .restarts = true },
                 &body);
     out_put(out, "commands:\n");
     launch_yaml_block(out, 2, "-", out_view(&body));

@@ -20,7 +20,8 @@ enum err launch_refuse_secrets(const struct launch_request *request);
 // How a target tells a node about itself, as shell words.
 struct launch_node {
     const char *rank, *master;
-    bool limits; // the target itself ends the job at its limit
+    bool limits;   // the target itself ends the job at its limit
+    bool restarts; // the target starts it again, unless it ends with 0
 };
 
 // The command of --setup, if one was given.
@@ -31,14 +32,22 @@ void launch_body(const struct launch *job, const struct launch_node *node, struc
 // Comments at the top of a file: what it is, where it runs, its time limit, checkpoints.
 void launch_head(const struct launch *job, struct out *out);
 
-const char *launch_gpu(enum launch_to to, const char *gpu, struct arena *arena);
+// Whether the file asks for GPUs by name: dstack's always does, SkyPilot's where no instance is
+// named that has them. An instance of GCP's takes its GPUs by name.
+bool launch_asks_by_gpu(const struct launch *job);
+// Whether the catalog calls its regions as it does itself, and so dstack.
+bool launch_regions_are_its_own(const char *provider);
 // The part after the last slash: "train.jsonl" of "/home/me/train.jsonl".
 const char *launch_base(const char *path);
-bool launch_is_bucket(const char *path); // "s3://…"
+bool launch_is_bucket(const char *path);             // "s3://…"
+const char *launch_record(const struct launch *job); // the file that watch writes at the end
+int64_t launch_memory_gib(const struct launch *job); // of a node, for the processes of the job
 
 // --- targets -----------------------------------------------------------------
 
 void launch_slurm(const struct launch *job, struct out *out);
+const char *launch_slurm_host(const struct launch *job); // CPUs and memory, in words
+const char *launch_k8s_host(const struct launch *job);   // likewise
 void launch_sky(const struct launch *job, struct out *out);
 void launch_dstack(const struct launch *job, struct out *out);
 void launch_k8s(const struct launch *job, struct out *out);

@@ -30,6 +30,16 @@ struct launch_place launch_place_of_plan(const struct launch_plan *plan)
     };
 }
 
+// The weights while they load, as planned, a quarter more, and what a process with CUDA and its
+// data loaders takes.
+static const double LOADING = 1.25, PROCESS_BYTES = 16 * 1073741824.0;
+
+int64_t launch_memory_gib(const struct launch *job)
+{
+    double bytes = PROCESS_BYTES + LOADING * fmax(job->plan->host_bytes, 0); // passes over NAN
+    return (int64_t)ceil(bytes * (double)job->place->gpus_per_node / 1073741824.0);
+}
+
 // What may be paid: the price of the offer; for spot instances the highest that was seen.
 static double cap_of(const struct hosting_row *row)
 {
@@ -37,6 +47,29 @@ static double cap_of(const struct hosting_row *row)
     if (row->kind == OFFERS_SPOT && row->offer)
         usd = fmax(usd, row->offer->offer.spot_high_usd_per_hour); // fmax passes over NAN
     return ceil(usd * 100 - 1e-6) / 100;
+}
+
+// A price of a list ("H100-SXM (list)") holds for GPUs, wherever they are, and its instance has a
+// name of ours. GCP's older machines are named with the GPUs that they are given:
+// "n1-standard-8+T4x1".
+static const char *machine_of(const struct hosting_row *row, struct arena *arena)
+{
+    if (!row->offer)
+        return row->instance;
+    const struct offer *offer = &row->offer->offer;
+    struct text name = offers_instance(offer), first = name;
+    if (offer->region_scope && !strcmp(offer->region_scope, "list"))
+        return NULL;
+    text_next(&name, '+', &first);
+    return text_copy(arena, first);
+}
+
+static const char *region_of(const struct hosting_row *row)
+{
+    const char *scope = row->offer ? row->offer->offer.region_scope : NULL;
+    if (scope && !strcmp(scope, "us-any"))
+        return !strcmp(row->provider, "runpod") ? row->region : NULL; // its regions are countries
+    return offers_is_placed(row->region) && !(scope && !strcmp(scope, "list")) ? row->region : NULL;
 }
 
 enum err launch_place_of_row(struct launch_place *out, const struct hosting_row *row,
@@ -54,7 +87,8 @@ enum err launch_place_of_row(struct launch_place *out, const struct hosting_row 
         .provider = row->provider,
         .instance =
             row->offer ? text_copy(arena, offers_instance(&row->offer->offer)) : row->instance,
-        .region = offers_is_placed(row->region) ? row->region : NULL,
+        .machine = machine_of(row, arena),
+        .region = region_of(row),
         .kind = offers_kind_names[row->kind],
         .gpu = result->gpu->name,
         .vendor = result->gpu->vendor,
@@ -79,26 +113,27 @@ enum err launch_place_of_row(struct launch_place *out, const struct hosting_row 
 // Providers of the catalog; NULL: not served.
 static const struct {
     const char *provider, *sky, *dstack;
+    bool regions; // are called as the provider calls them; vast's are states, runpod's countries
 } clouds[] = {
-    { "aws", "aws", "aws" },
-    { "gcp", "gcp", "gcp" },
-    { "azure", "azure", "azure" },
-    { "oci", "oci", "oci" },
-    { "lambda", "lambda", "lambda" },
-    { "runpod", "runpod", "runpod" },
-    { "vast", "vast", "vastai" },
-    { "nebius", "nebius", "nebius" },
-    { "cudo", "cudo", "cudo" },
-    { "do", "do", "digitalocean" },
-    { "crusoe", NULL, "crusoe" },
-    { "fluidstack", "fluidstack", NULL },
-    { "hyperstack", "hyperstack", NULL },
-    { "ibm", "ibm", NULL },
-    { "mithril", "mithril", NULL },
-    { "paperspace", "paperspace", NULL },
-    { "primeintellect", "primeintellect", NULL },
-    { "shadeform", "shadeform", NULL },
-    { "yotta", "yotta", NULL },
+    { "aws", "aws", "aws", true },
+    { "gcp", "gcp", "gcp", true },
+    { "azure", "azure", "azure", true },
+    { "oci", "oci", "oci", true },
+    { "lambda", "lambda", "lambda", true },
+    { "runpod", "runpod", "runpod", false },
+    { "vast", "vast", "vastai", false },
+    { "nebius", "nebius", "nebius", true },
+    { "cudo", "cudo", "cudo", false },
+    { "do", "do", "digitalocean", true },
+    { "crusoe", NULL, "crusoe", false },
+    { "fluidstack", "fluidstack", NULL, false },
+    { "hyperstack", "hyperstack", NULL, false },
+    { "ibm", "ibm", NULL, false },
+    { "mithril", "mithril", NULL, false },
+    { "paperspace", "paperspace", NULL, false },
+    { "primeintellect", "primeintellect", NULL, false },
+    { "shadeform", "shadeform", NULL, false },
+    { "yotta", "yotta", NULL, false },
 };
 
 const char *launch_cloud(enum launch_to to, const char *provider)
@@ -111,6 +146,14 @@ const char *launch_cloud(enum launch_to to, const char *provider)
     return to == LAUNCH_SKY || to == LAUNCH_DSTACK ? NULL : provider;
 }
 
+bool launch_regions_are_its_own(const char *provider)
+{
+    for (size_t i = 0; i < sizeof clouds / sizeof *clouds; i++)
+        if (!strcmp(clouds[i].provider, provider))
+            return clouds[i].regions;
+    return false;
+}
+
 bool launch_serves(enum launch_to to, const struct hosting_row *row)
 {
     bool rents = to == LAUNCH_SKY || to == LAUNCH_DSTACK;
@@ -119,8 +162,15 @@ bool launch_serves(enum launch_to to, const struct hosting_row *row)
     return row->kind != OFFERS_MANAGED && launch_cloud(to, row->provider) && !(rents && apart);
 }
 
-// GPUs whose name elsewhere is not that of the catalog in capitals. dstack tells sizes of memory
-// apart by a suffix, SkyPilot by names of their own.
+bool launch_asks_by_gpu(const struct launch *job)
+{
+    const struct launch_place *p = job->place;
+    bool named = p->provider && p->machine && strcmp(p->provider, "gcp") != 0;
+    return job->request->to == LAUNCH_DSTACK || (job->request->to == LAUNCH_SKY && !named);
+}
+
+// GPUs whose name elsewhere is more than that of the catalog in capitals. dstack tells sizes of
+// memory apart by a suffix, SkyPilot by names of their own.
 static const struct {
     const char *gpu, *sky, *dstack;
 } gpus[] = {
@@ -132,30 +182,41 @@ static const struct {
     { "h100-pcie", "H100", "H100" },
     { "h100-nvl", "H100-NVL", "H100NVL" },
     { "h200-sxm", "H200", "H200" },
+    { "h200-nvl", "H200-NVL", "H200NVL" },
     { "b200-sxm", "B200", "B200" },
     { "b300-sxm", "B300", "B300" },
     { "gh200-96gb", "GH200", "GH200" },
     { "v100-sxm2-16gb", "V100", "V100:16GB" },
     { "v100-pcie-16gb", "V100", "V100:16GB" },
     { "v100-sxm2-32gb", "V100-32GB", "V100:32GB" },
+    { "v100-pcie-32gb", "V100-32GB", "V100:32GB" },
     { "p100-pcie-16gb", "P100", "P100" },
-    { "rtx-3090", "RTX3090", "RTX3090" },
-    { "rtx-4090", "RTX4090", "RTX4090" },
-    { "rtx-5090", "RTX5090", "RTX5090" },
     { "rtx-a4000", "RTXA4000", "A4000" },
+    { "rtx-a4500", "RTXA4500", "A4500" },
     { "rtx-a5000", "RTXA5000", "A5000" },
     { "rtx-a6000", "A6000", "A6000" },
+    { "rtx-4000-ada", "RTX4000-Ada", "RTX4000Ada" },
     { "rtx-6000-ada", "RTX6000-Ada", "RTX6000Ada" },
+    { "rtx-pro-6000-se", "RTXPRO6000", "RTXPRO6000" },
+    { "rtx-pro-6000-ws", "RTXPRO6000-WK", "RTXPRO6000WK" },
+    { "quadro-rtx-6000", "RTX6000", "RTX6000" },
 };
 
+// In capitals, where that is all there is to it: "l40s", and "rtx-4090" without its dash. Of a
+// longer name (rtx-4070-ti-super) nobody knows what became of its parts.
 const char *launch_gpu(enum launch_to to, const char *gpu, struct arena *arena)
 {
     for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
         if (!strcmp(gpus[i].gpu, gpu))
             return to == LAUNCH_SKY ? gpus[i].sky : gpus[i].dstack;
-    char *name = arena_copy(arena, gpu, strlen(gpu));
-    for (char *at = name; *at; at++)
-        if (*at >= 'a' && *at <= 'z')
-            *at = (char)(*at - 'a' + 'A');
-    return name;
+    struct out name = { .arena = arena };
+    bool dashed = !strncmp(gpu, "rtx-", 4);
+    for (const char *at = gpu; *at; at++) {
+        bool letter = *at >= 'a' && *at <= 'z', digit = *at >= '0' && *at <= '9';
+        if (!letter && !digit && !(dashed && at == gpu + 3))
+            return NULL;
+        if (letter || digit)
+            out_char(&name, letter ? (char)(*at - 'a' + 'A') : *at);
+    }
+    return out_string(&name);
 }

@@ -76,6 +76,7 @@ enum err launch_plan_read(struct launch_plan *out, struct arena *arena, struct t
         .step_seconds = json_get_number(step, "seconds", NAN),
         .save_seconds = save_interval(list),
         .hours = json_get_range(&tree, "wall_hours").mid,
+        .host_bytes = json_get_number(json_get(&tree, "memory"), "host_bytes", NAN),
     };
     if (!out->model)
         out->model = json_copy_text(arena, c, "model");

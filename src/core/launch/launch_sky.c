@@ -18,16 +18,18 @@ static void put_resources(const struct launch *job, struct out *out)
     const struct launch_place *p = job->place;
     struct arena *arena = job->arena;
     const char *cloud = p->provider ? launch_cloud(LAUNCH_SKY, p->provider) : NULL;
-    bool named = cloud && strcmp(cloud, "gcp") != 0; // an instance of GCP's takes its GPUs by name
+    bool named = !launch_asks_by_gpu(job);
+    bool mega = p->machine && strstr(p->machine, "-megagpu-");
     out_put(out, "resources:\n");
     if (cloud)
         put(out, "  infra:", p->region ? text_format(arena, "%s/%s", cloud, p->region) : cloud);
     if (!named)
         put(out, "  accelerators:",
-            text_format(arena, "%s:%lld", launch_gpu(LAUNCH_SKY, p->gpu, arena),
+            text_format(arena, "%s:%lld",
+                        mega ? "H100-MEGA" : launch_gpu(LAUNCH_SKY, p->gpu, arena),
                         (long long)p->gpus_per_node));
-    if (cloud)
-        put(out, "  instance_type:", p->instance);
+    if (cloud && p->machine)
+        put(out, "  instance_type:", p->machine);
     if (p->spot)
         out_put(out, "  use_spot: true\n");
     if (!isnan(p->cap_usd_per_hour))
@@ -84,7 +86,8 @@ void launch_sky(const struct launch *job, struct out *out)
                           "setup:", text_of(text_format(job->arena, "%s\n", job->request->setup)));
     launch_body(job,
                 &(struct launch_node){ .rank = "\"$SKYPILOT_NODE_RANK\"",
-                                       .master = "\"$(head -n 1 <<<\"$SKYPILOT_NODE_IPS\")\"" },
+                                       .master = "\"$(head -n 1 <<<\"$SKYPILOT_NODE_IPS\")\"",
+                                       .restarts = true },
                 &body);
     launch_yaml_block(out, 0, "run:", out_view(&body));
 }

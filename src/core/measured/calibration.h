@@ -40,6 +40,16 @@ static inline double efficiency_slowdown(const struct efficiency *e)
     return exp(e->log_mid - efficiency_at(e, -STATS_P90));
 }
 
+// Adds a spread of its own to both sides, as the root of squares.
+static inline void efficiency_widen(struct efficiency *e, double spread)
+{
+    if (!(spread > 0))
+        return;
+    double slow = hypot(e->log_spread * (1 + e->slow_tail), spread);
+    e->log_spread = hypot(e->log_spread, spread);
+    e->slow_tail = slow / e->log_spread - 1;
+}
+
 extern const struct field efficiency_fields[]; // columns of data/efficiency.csv
 
 struct calibration {
@@ -77,9 +87,12 @@ struct efficiency calibration_of(const struct calibration *calibration, const st
 // above. A setup without a GPU is measured nowhere.
 struct place calibration_place(const struct calibration *calibration, const struct setup *setup);
 
-// How unsure the step list itself is, as a deviation of ln tokens/s: measured runs of shared
-// experts, and of loops over them, are few and of few hosts; and hosts differ, where they set the
-// time. 0 without experts where the GPU sets it.
+// What no recipe tells of a speed, however well its place is measured: a spread of ln tokens/s.
+extern const double calibration_untold;
+
+// How unsure a step is wherever it stands, as a deviation of ln tokens/s: that; measured runs of
+// shared experts, and of loops over them, are few and of few hosts; and hosts differ, where they
+// set the time.
 double calibration_step_spread(const struct setup *setup);
 
 // The stack's row with the spread of the setup: of its place, and of the step list.

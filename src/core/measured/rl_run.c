@@ -179,7 +179,7 @@ enum err rl_run_forecast(struct range *out, struct arena *arena, const struct rl
         TRY(forecast_step(&mid, arena, &setup, run, exp(efficiency.log_mid)));
     else
         TRY(forecast_phase(&mid, arena, &setup, run, exp(efficiency.log_mid)));
-    efficiency.log_spread = hypot(efficiency.log_spread, objective_spread(objective.kind));
+    efficiency_widen(&efficiency, objective_spread(objective.kind));
     *out = (struct range){ mid / exp(STATS_P90 * efficiency.log_spread), mid,
                            mid * efficiency_slowdown(&efficiency) };
     return OK;

@@ -254,15 +254,16 @@ static double short_width(const struct run *run, double rows, double cap, bool p
     return fmin(cap, lengths.mean * longest);
 }
 
-// The longest row of a run, which sets its peak: all the cap allows, unless percentiles of lengths
-// are published. A mean does not tell the tail.
+// The longest row of a run, which sets its peak: all the cap allows, unless lengths say that hardly
+// any row comes near it. A mean does not tell the tail, which is taken for one of the longest.
 static double longest_width(const struct run *run, double cap)
 {
     static const double rows = 1e4; // of a run that nobody counted
     struct run_lengths lengths;
-    if (!run->lengths || !strchr(run->lengths, ',') || run_lengths(&lengths, run->lengths))
+    if (!run->lengths || run_lengths(&lengths, run->lengths))
         return cap;
-    return fmin(cap, lengths.mean * stats_lognormal_longest(lengths.spread, rows));
+    double spread = strchr(run->lengths, ',') ? lengths.spread : RUN_LONG_TAIL;
+    return fmin(cap, lengths.mean * stats_lognormal_longest(spread, rows));
 }
 
 static double rows_of(const struct run *run)

@@ -148,10 +148,17 @@ static const char *samples_for_tokens(const struct plan *plan, struct arena *are
     bool too_few = isnan(plan->rule.examples) ? tokens < 2e5 : tokens < 8 * plan->rule.examples;
     if (!too_few)
         return NULL;
+    const char *count = text_commas(arena, (int64_t)tokens);
+    if (tokens < fmin(plan->rule.context, 1000)) // as millions are written, but for their unit
+        return text_format(arena,
+                           "%s tokens do not fill one row of %.0f; if %.0f million are meant, "
+                           "write --tokens %.0fM; if it is the number of examples, --examples "
+                           "with --mean-length",
+                           count, plan->rule.context, tokens, tokens);
     return text_format(arena,
                        "%s tokens are very few; if this is the number of examples, use --examples "
                        "with --mean-length instead",
-                       text_commas(arena, (int64_t)tokens));
+                       count);
 }
 
 static const char *no_packing(const struct plan *plan, struct arena *arena)
@@ -177,13 +184,28 @@ static const char *no_packing(const struct plan *plan, struct arena *arena)
 // TRL reads images while it trains, and packs only what it has read before.
 static const char *packed_images(const struct plan *plan, struct arena *arena)
 {
-    if (plan->rule.batching != BATCHING_PACKED || !(plan->rule.images.images > 0) ||
-        !plan->stack->trainer || strcmp(plan->stack->trainer, "hf"))
+    const char *trainer = plan->stack->pads_pairs;
+    if (plan->rule.batching != BATCHING_PACKED || !(plan->rule.images.images > 0) || !trainer ||
+        strcmp(trainer, "TRL"))
         return NULL;
     return text_format(arena,
                        "%s trains with TRL, which refuses to pack rows with images; --packing off "
                        "forecasts what it runs",
                        plan->stack->name);
+}
+
+static const char *packed_pairs(const struct plan *plan, struct arena *arena)
+{
+    enum objective_kind kind = plan->objective.kind;
+    const char *trainer = plan->stack->pads_pairs;
+    if (!trainer || !*trainer || plan->rule.batching != BATCHING_PACKED || kind == OBJECTIVE_SFT ||
+        objective_samples(kind))
+        return NULL;
+    return text_format(arena,
+                       "%s does not pack %s of %s, it pads them; --packing off forecasts what it "
+                       "runs",
+                       trainer, objective_is_paired(kind) ? "pairs" : "rows",
+                       objective_names[kind]);
 }
 
 // Encoders of images of any size, whose attention starts anew for each of them without
@@ -213,20 +235,30 @@ static const char *images_one_by_one(const struct plan *plan, struct arena *aren
 static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
 {
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
-    double factor = plan->chosen.workload.processed_factor.high;
+    const struct workload *workload = &plan->chosen.workload;
+    struct range mean = workload_mean_lengths(&plan->rule);
     if (known || plan->rule.batching == BATCHING_PACKED)
         return NULL;
     if (!plan->rule.full_rows)
-        return "lengths are assumed, and padding follows from them; gpuhours profile measures them";
-    if (factor <= 1)
-        return NULL; // rows of one are not padded
-    return text_format(
-        arena,
-        "every row is assumed to fill the context; %s pads to the longest of %.0f rows, so with "
-        "typical lengths it would process up to %.1f times as many tokens; give the data, or "
-        "--mean-length%s",
-        plan->stack->name, plan->chosen.workload.micro_batch, factor,
-        plan_may_pack(plan) ? ", or --packing on" : "");
+        return text_format(arena,
+                           "examples of %.0f tokens are assumed (80 %% range %.0f – %.0f); steps, "
+                           "padding and speed follow from them; give the data, or --mean-length",
+                           workload->mean_length, mean.low, mean.high);
+    const struct range *factor = &plan->lengths_factor;
+    if (factor->low == factor->high)
+        return NULL;
+    bool longer = factor->high > 1; // else full rows take longer: attention over a long context
+    const char *padded =
+        workload->micro_batch > 1
+            ? text_format(arena, ", padded to the longest of %.0f,", workload->micro_batch)
+            : "";
+    return text_format(arena,
+                       "every row is assumed to fill the context; with typical rows of %.0f "
+                       "tokens%s the run takes %s%.2g times as long; give the data, or "
+                       "--mean-length%s",
+                       mean.mid, padded, longer ? "up to " : "",
+                       longer ? factor->high : factor->low,
+                       plan_may_pack(plan) ? ", or --packing on" : "");
 }
 
 static const char *tokens_estimated(const struct plan *plan, struct arena *arena)
@@ -242,11 +274,19 @@ static const char *data_is_a_sample(const struct plan *plan, struct arena *arena
 {
     const struct plan_request *request = plan->request;
     const struct plan_request *given = request->given;
+    bool of_rows = request->most_examples > 0 || request->held_out >= 1;
+    bool assumed = of_rows && given && given->examples <= 0 && isnan(request->mean_length);
     if (given && !request->lengths && given->tokens > request->tokens)
-        return text_format(arena,
-                           "--tokens is %s and the plan is for %s: the trainer's configuration "
-                           "leaves the others out, or only evaluates on them",
-                           text_commas(arena, given->tokens), text_commas(arena, request->tokens));
+        return text_format(
+            arena,
+            "--tokens is %s and the plan is for %s: the trainer's configuration leaves the others "
+            "out, or only evaluates on them%s",
+            text_commas(arena, given->tokens), text_commas(arena, request->tokens),
+            !assumed ? ""
+                     : text_format(arena,
+                                   "; it tells a number of rows, and %.0f tokens are assumed of "
+                                   "each: give the data, or --mean-length",
+                                   plan_assumed_mean(request)));
     if (!(request->sample_examples > 0))
         return NULL;
     const char *counted = text_commas(arena, llround(request->sample_examples));
@@ -383,12 +423,14 @@ static const char *better_settings(const struct plan *plan, struct arena *arena)
 static const char *more_gpus_cost_more(const struct plan *plan, struct arena *arena)
 {
     const struct search_result *smaller = NULL;
-    for (size_t i = 0; i < plan->scaling_count && !smaller; i++) {
+    double least = plan->chosen.gpu_hours / 1.15;
+    for (size_t i = 0; i < plan->scaling_count; i++) {
         const struct search_result *r = &plan->scaling[i];
         bool in_time = !(r->wall_hours * 3600 > plan->request->deadline);
-        if (r->gpus < plan->chosen.gpus && r->stable && in_time &&
-            r->gpu_hours < plan->chosen.gpu_hours / 1.15)
+        if (r->gpus < plan->chosen.gpus && r->stable && in_time && r->gpu_hours < least) {
             smaller = r;
+            least = r->gpu_hours;
+        }
     }
     if (!smaller)
         return NULL;
@@ -398,16 +440,25 @@ static const char *more_gpus_cost_more(const struct plan *plan, struct arena *ar
                        text_seconds(arena, smaller->wall_hours * 3600));
 }
 
-static const char *global_batch_raised(const struct plan *plan, struct arena *arena)
+static const char *other_batch(const struct plan *plan, struct arena *arena)
 {
-    double asked = (double)plan->request->global_batch;
-    double made = plan->chosen.workload.global_batch;
-    if (asked < 0 || asked == made)
-        return NULL;
     return text_format(arena,
                        "--global-batch %.0f becomes %.0f: it must be a multiple of micro-batch × "
                        "data-parallel GPUs",
-                       asked, made);
+                       (double)plan->request->global_batch, plan->chosen.workload.global_batch);
+}
+
+static const char *global_batch_raised(const struct plan *plan, struct arena *arena)
+{
+    double asked = (double)plan->request->global_batch;
+    return asked > 0 && plan->chosen.workload.global_batch > asked ? other_batch(plan, arena)
+                                                                   : NULL;
+}
+
+static const char *global_batch_lowered(const struct plan *plan, struct arena *arena)
+{
+    double asked = (double)plan->request->global_batch;
+    return plan->chosen.workload.global_batch < asked ? other_batch(plan, arena) : NULL;
 }
 
 static const char *padding_of_a_former_plan(const struct plan *plan, struct arena *arena)
@@ -444,9 +495,11 @@ static const char *single_packed_rows(const struct plan *plan, struct arena *are
 // new text, and further ones ever less (Muennighoff et al., arXiv:2305.16264).
 static const char *many_epochs(const struct plan *plan, struct arena *arena)
 {
-    const double usual = 4, few_rows = 5000;
+    const double usual = 4, few_rows = 5000,
+                 most = 100; // no recipe is known that repeats more often
     const struct workload *w = &plan->chosen.workload;
-    if (w->epochs <= usual || (plan->request->examples > 0 && w->examples < few_rows))
+    bool few = plan->request->examples > 0 && w->examples < few_rows;
+    if (w->epochs <= (few ? most : usual))
         return NULL;
     double training = plan->forecast.middle.seconds[OVERHEAD_TRAINING] / 3600;
     return text_format(
@@ -663,6 +716,7 @@ static const struct {
     { "samples_for_tokens", samples_for_tokens },
     { "no_packing", no_packing },
     { "packed_images", packed_images },
+    { "packed_pairs", packed_pairs },
     { "images_one_by_one", images_one_by_one },
     { "lengths_assumed", lengths_assumed },
     { "tokens_estimated", tokens_estimated },
@@ -684,6 +738,7 @@ static const struct {
     { "better_settings", better_settings },
     { "more_gpus_cost_more", more_gpus_cost_more },
     { "global_batch_raised", global_batch_raised },
+    { "global_batch_lowered", global_batch_lowered },
     { "single_packed_rows", single_packed_rows },
     { "many_epochs", many_epochs },
     { "no_evaluation", no_evaluation },

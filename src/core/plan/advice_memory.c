@@ -227,6 +227,14 @@ const char *advice_worst_batch(const struct plan *plan, struct arena *arena)
 {
     const struct workload *workload = &plan->chosen.workload;
     const struct memory *memory = &plan->estimate.memory;
+    bool grouped = workload->batching == BATCHING_GROUPED;
+    bool assumed = workload->worst.width < plan->rule.context && !plan_knows_batches(plan);
+    if (assumed && (workload->varied_widths || grouped))
+        return text_format(arena,
+                           "memory is planned for %.0f × %.0f tokens: how long the longest row is, "
+                           "is assumed from the mean length, and one in ten data sets has a longer "
+                           "one; gpuhours profile counts it",
+                           workload->worst.rows, workload->worst.width);
     if (!workload->varied_widths || memory->allocated_bytes < 0.6 * memory->device_bytes)
         return NULL;
     return text_format(arena,

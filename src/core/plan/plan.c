@@ -195,26 +195,26 @@ static struct transferred transferred_to(const struct plan *plan, struct arena *
     // A pilot that tells the phases apart leaves how answers change while the run learns: assumed.
     bool samples = objective_samples(plan->objective.kind);
     double spread = !to.same_stack ? objective_spread(plan->objective.kind) : samples ? 0.1 : 0;
-    to.efficiency.log_spread = hypot(to.efficiency.log_spread, spread);
+    efficiency_widen(&to.efficiency, spread);
     return to;
 }
 
-struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
-                                 const struct search_result *result, const struct setup *setup,
-                                 const struct estimate *estimate)
+enum err plan_input(struct forecast_input *out, const struct plan *plan, struct arena *arena,
+                    const struct search_result *result, const struct setup *setup,
+                    const struct estimate *estimate)
 {
     struct transferred to = transferred_to(plan, arena, setup);
-    struct forecast_input input = {
+    *out = (struct forecast_input){
         .roofline_tokens_per_s = estimate->tokens_per_s,
         .efficiency = to.efficiency,
         .processed_tokens = result->workload.processed_tokens,
-        .processed_factor = result->workload.processed_factor,
         .overheads = plan->overheads,
     };
-    overhead_pace(&input.overheads, result->workload.epochs, result->workload.steps);
-    overhead_configure(&input.overheads, setup, &estimate->step, estimate->timing.evaluation_share);
-    plan_take_measured(&input.overheads, plan, &to);
-    return input;
+    TRY(lengths_factor(&out->processed_factor, arena, &plan->rule, setup, &result->workload));
+    overhead_pace(&out->overheads, result->workload.epochs, result->workload.steps);
+    overhead_configure(&out->overheads, setup, &estimate->step, estimate->timing.evaluation_share);
+    plan_take_measured(&out->overheads, plan, &to);
+    return OK;
 }
 
 struct price plan_price(const struct plan *plan, struct arena *arena,
@@ -256,8 +256,10 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     plan->prior = calibration_at(&plan->data->calibration, &setup);
     plan->transferred = transferred_to(plan, arena, &setup);
     plan->efficiency = plan->transferred.efficiency;
-    struct forecast_input input = plan_input(plan, arena, &plan->chosen, &setup, &plan->estimate);
+    struct forecast_input input;
+    TRY(plan_input(&input, plan, arena, &plan->chosen, &setup, &plan->estimate));
     input.price = plan->price;
+    plan->lengths_factor = input.processed_factor;
     plan->overheads = input.overheads;
     forecast_make(&plan->forecast, arena, &input, &plan->samples);
     if (plan->request->runs > 1)

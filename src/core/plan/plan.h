@@ -18,6 +18,7 @@
 
 #include "core/plan/advice.h"
 #include "core/data/profile.h"
+#include "core/forecast/lengths.h"
 #include "core/forecast/search.h"
 #include "core/objective/objective.h"
 #include "core/objective/rollout.h"
@@ -70,6 +71,7 @@ struct plan_request {
     const struct model *shape;
     const char *shape_of; // the name that a plan's document has for shape; NULL: not from one
     const struct stack *own_stack;
+    int64_t positions; // of the model, which a context recommended for data keeps; 0: not known
     const struct lengths *lengths; // of the user's examples, in order; NULL: only a token count
     const struct plan_batches *batches; // as a plan's document has them; may be NULL
     struct vision_load seen;            // images that were counted in the data; zero: none
@@ -170,6 +172,7 @@ struct plan {
     struct price price;
     struct search_result chosen;
     struct estimate estimate;
+    struct range lengths_factor; // of the training time, where the lengths are uncertain
     struct forecast forecast;
     struct forecast_sweep sweep; // of all runs together, where several are asked for
     struct search search;        // over the whole catalog; empty with --search off

@@ -74,22 +74,33 @@ static void add_lengths(struct plan *plan)
                   .unit = "tokens",
                   .value = { certain ? mean : rule->mean_share.low * rule->context, mean,
                              certain ? mean : rule->mean_share.high * rule->context },
-                  .origin = measured ? ASSUMPTION_MEASURED
-                            : given  ? ASSUMPTION_GIVEN
-                                     : ASSUMPTION_ASSUMED,
+                  .origin = request->token_spread > 0 ? ASSUMPTION_ESTIMATED
+                            : measured                ? ASSUMPTION_MEASURED
+                            : given                   ? ASSUMPTION_GIVEN
+                                                      : ASSUMPTION_ASSUMED,
                   .source = given && !measured ? NULL : source,
               });
     if (!measured && !rule->full_rows)
         add(plan, (struct assumption){ "spread of lengths", "of the logarithm",
                                        workload_spread(rule), ASSUMPTION_ASSUMED, source, NULL });
-    add(plan,
-        (struct assumption){
-            .name = "padding",
-            .unit = "of processed tokens",
-            .value = { 1 - (1 - padding) / factor->low, padding, 1 - (1 - padding) / factor->high },
-            .origin = measured ? ASSUMPTION_MEASURED : ASSUMPTION_ASSUMED,
-            .source = source,
-        });
+    if (given && !measured && workload->worst.width < rule->context)
+        add(plan, (struct assumption){
+                      "longest row",
+                      "tokens",
+                      { workload->worst.width, workload->worst.width, workload->worst.width },
+                      ASSUMPTION_ASSUMED,
+                      "from the mean: nine in ten data sets have no longer row",
+                      NULL });
+    struct range share = { padding, padding, padding };
+    if (!measured)
+        share.low = 1 - (1 - padding) / factor->low, share.high = 1 - (1 - padding) / factor->high;
+    add(plan, (struct assumption){
+                  .name = "padding",
+                  .unit = "of processed tokens",
+                  .value = share,
+                  .origin = measured ? ASSUMPTION_MEASURED : ASSUMPTION_ASSUMED,
+                  .source = source,
+              });
 }
 
 static void add_workload(struct plan *plan)
@@ -98,10 +109,13 @@ static void add_workload(struct plan *plan)
     const struct workload *workload = &plan->chosen.workload;
     const struct workload_rule *rule = &plan->rule;
     bool counted = request->lengths && !(request->given && request->given->tokens > 0);
-    const char *counted_by = request->token_spread > 0 ? "counted with another model's tokenizer"
-                                                       : "counted with the model's tokenizer";
+    bool estimated = request->token_spread > 0;
+    const char *counted_by =
+        estimated ? text_format(plan->advice.arena, "by its characters, ± %.0f %% (80 %% range)",
+                                100 * STATS_P90 * request->token_spread)
+                  : "counted with the model's tokenizer";
     struct origin tokens =
-        counted ? (struct origin){ ASSUMPTION_MEASURED,
+        counted ? (struct origin){ estimated ? ASSUMPTION_ESTIMATED : ASSUMPTION_MEASURED,
                                    !(request->sample_examples > 0) ? counted_by
                                    : request->given && request->given->examples > 0
                                        ? "mean of a sample × --examples"
@@ -109,12 +123,14 @@ static void add_workload(struct plan *plan)
                 : origin_of(request, "tokens", "examples × mean length, both given");
     if (tokens.origin == ASSUMPTION_ASSUMED)
         tokens.origin = ASSUMPTION_GIVEN;
-    add(plan, (struct assumption){ "tokens",
-                                   "tokens",
-                                   { workload->tokens, workload->tokens, workload->tokens },
-                                   tokens.origin,
-                                   tokens.source,
-                                   NULL });
+    double off = 1 + STATS_P90 * rule->token_spread;
+    add(plan,
+        (struct assumption){ "tokens",
+                             "tokens",
+                             { workload->tokens / off, workload->tokens, workload->tokens * off },
+                             tokens.origin,
+                             tokens.source,
+                             NULL });
     if (rule->steps > 0)
         add_option(plan, "steps", "steps", rule->steps, "steps", NULL);
     add_option(plan, "epochs", "epochs", workload->epochs, rule->steps > 0 ? "steps" : "epochs",
@@ -293,6 +309,14 @@ void plan_assume(struct plan *plan)
     for (size_t i = 0; i < sizeof of_overheads / sizeof *of_overheads; i++)
         if (of_overheads[i])
             add(plan, *of_overheads[i]);
+    const struct pilot *pilot = plan->request->pilot;
+    if (pilot && plan->transferred.weight >= 1 && pilot->apart.evaluation_seconds_per_token > 0)
+        add(plan, (struct assumption){ "evaluated token",
+                                       "of a trained token's time",
+                                       { o->eval_cost, o->eval_cost, o->eval_cost },
+                                       ASSUMPTION_MEASURED,
+                                       plan->request->pilot_name,
+                                       pilot->as_of });
     add_saves(plan);
     if (plan->price.offers)
         add(plan, (struct assumption){

@@ -45,7 +45,7 @@ bool plan_knows_batches(const struct plan *plan)
 void plan_put_shapes(struct json_writer *w, const struct plan *plan)
 {
     const struct workload_rule *rule = &plan->rule;
-    if (!plan_knows_batches(plan) || rule->only_rows > 0)
+    if (!rule->shape_count || rule->only_rows > 0)
         return;
     json_open(w, "shapes", '[');
     for (size_t i = 0; i < rule->shape_count; i++)

@@ -60,10 +60,10 @@ static const char *kind_words(const struct plan *plan)
                                             { "vision moe", "mixtures of experts with images" },
                                             { "vision trained", "training an encoder of images" } };
     const char *kind = plan->place.names[EVIDENCE_KIND];
-    size_t i = 0;
-    while (strcmp(kind, words[i][0]))
-        i++;
-    return words[i][1];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(kind, words[i][0]))
+            return words[i][1];
+    return kind;
 }
 
 // "of hf-peft, on mi300x"; NULL where all was measured. far_only: what nothing near stands for.
@@ -107,8 +107,11 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
             percent_of(exp(evidence->log_widest)));
     double runs = evidence_spread(evidence, &plan->place);
     const struct search_result *chosen = &plan->chosen;
-    if (percent_of(plan->prior.log_spread) > percent_of(runs))
-        out_put(&out, "; these runs leave ± %d %%; the rest is %s", percent_of(runs),
+    double known = hypot(runs, calibration_untold);
+    out_put(&out, "; these runs leave ± %d %%, with what no recipe tells ± %d %%", percent_of(runs),
+            percent_of(known));
+    if (percent_of(plan->prior.log_spread) > percent_of(known))
+        out_put(&out, "; the rest is %s",
                 plan->stack->trainer_spread > 0 ? "which trainer it is"
                 : plan->model->experts && chosen->recipe.experts == RECIPE_EXPERTS_EAGER
                     ? "what a loop over experts costs the host"

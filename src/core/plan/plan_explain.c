@@ -56,11 +56,14 @@ static void put_workload(const struct plan *plan, struct arena *a, struct out *o
         text_format(a, "of one epoch; %s", origin_words(assumption_of(plan, "tokens"), a)));
     put(out, "examples", text_count(a, w->examples),
         text_format(a, "tokens / mean length of %.0f", w->mean_length));
+    const struct range *padding = &assumption_of(plan, "padding")->value;
+    const char *range = padding->low < padding->high
+                            ? text_format(a, "; 80 %% range %s – %s", text_share(a, padding->low),
+                                          text_share(a, padding->high))
+                            : "";
     put(out, "padding", text_share(a, w->padding_share),
-        text_format(a, "%s, micro-batch %.0f; 80 %% range %s – %s",
-                    batching_names_auto[w->batching], w->micro_batch,
-                    text_share(a, 1 - (1 - w->padding_share) / w->processed_factor.low),
-                    text_share(a, 1 - (1 - w->padding_share) / w->processed_factor.high)));
+        text_format(a, "%s, micro-batch %.0f%s", batching_names_auto[w->batching], w->micro_batch,
+                    range));
     put(out, "processed tokens", text_count(a, w->processed_tokens),
         "tokens / (1 - padding) × epochs");
     put(out, "average micro-batch", text_format(a, "%.0f × %.0f", w->batch.rows, w->batch.width),

@@ -165,6 +165,7 @@ static bool is_pointless(const struct filling *f, enum trainer_config_fact_name 
     switch (fact) {
     case FACT_RANK:
     case FACT_TARGETS: return full || !given(f, FACT_ADAPTER);
+    case FACT_WEIGHTS: return !full;
     case FACT_ADAPTER: return !given(f, FACT_MODEL) || given(f, FACT_RANK);
     case FACT_SAMPLER: return !f->samples;
     case FACT_CONTEXT: return f->samples; // prompts and answers have limits of their own
@@ -309,6 +310,8 @@ static enum err fill_rows(struct filling *f)
         most += *c == ',' ? number(f, FACT_MOST_ROWS, 0) : 0; // of each data set
     if (most)
         f->request->most_examples = most;
+    demote(f, FACT_MOST_ROWS, TRAINER_CONFIG_UNDERSTOOD,
+           "only the first rows of the data are read");
     if (!given(f, FACT_EVAL_SHARE) || held >= 1)
         return OK;
     return set(f, "eval_share", text_format(f->config->arena, "%.4g", held / (1 - held)));

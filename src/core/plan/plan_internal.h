@@ -25,6 +25,12 @@ struct step_passes plan_passes(const struct plan *plan, const struct recipe *rec
 // (plan_rollout.c). Does nothing for other objectives.
 enum err plan_rollout(struct plan *plan, struct arena *arena);
 
+// Of the data what carries no label, which is what the model is asked; all of it where all does.
+double plan_prompt_length(const struct plan_request *request);
+
+// Tokens of a row on average, where nothing was said of it: as workload assumes.
+double plan_assumed_mean(const struct plan_request *request);
+
 // Adds the images of the data, or of --image-size, to the plan's rule (plan_images.c).
 enum err plan_images(struct plan *plan);
 
@@ -84,9 +90,9 @@ bool plan_is_same(const struct search_result *a, const struct search_result *b);
 // --- forecasting -------------------------------------------------------------
 
 // What a forecast of that result is made from, without prices.
-struct forecast_input plan_input(const struct plan *plan, struct arena *arena,
-                                 const struct search_result *result, const struct setup *setup,
-                                 const struct estimate *estimate);
+enum err plan_input(struct forecast_input *out, const struct plan *plan, struct arena *arena,
+                    const struct search_result *result, const struct setup *setup,
+                    const struct estimate *estimate);
 // Puts what the pilot measured beside its speed in the place of assumptions (plan_measured.c).
 void plan_take_measured(struct overheads *o, const struct plan *plan, const struct transferred *to);
 

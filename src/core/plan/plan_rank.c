@@ -24,7 +24,8 @@ static enum err forecast(struct forecast_outcome *out, struct plan *plan, struct
     struct setup setup = search_setup(result, plan->model, result->stack);
     struct estimate estimate;
     TRY(estimate_make(&estimate, arena, &setup));
-    struct forecast_input input = plan_input(plan, arena, result, &setup, &estimate);
+    struct forecast_input input;
+    TRY(plan_input(&input, plan, arena, result, &setup, &estimate));
     input.price = plan_price(plan, arena, result);
     forecast_run(out, arena, &input, &plan->samples, count);
     arena_rewind(arena, mark);

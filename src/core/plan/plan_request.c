@@ -3,7 +3,7 @@
 
 #include "base/embedded.h"
 #include "core/data/record.h"
-#include "core/plan/plan.h"
+#include "core/plan/plan_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,13 +44,14 @@ const struct field plan_fields[] = {
     FIELD(plan_request, steps, COUNT, "optimizer steps of the run, in place of --epochs",
           .fallback = "by --epochs", .since = "0.3.0"),
     FIELD(plan_request, tokens, COUNT,
-          "tokens in the data set, e.g. 21.4M; DATA is then a sample of it",
+          "tokens in the data set, e.g. 21.4M; DATA is then a sample of it", .value = "TOKENS",
           .fallback = "counted in DATA"),
     FIELD(plan_request, examples, COUNT,
           "examples (rows) in the data set; DATA is then a sample of it",
           .fallback = "counted in DATA"),
     FIELD(plan_request, epochs, NUMBER, "passes over the data"),
-    FIELD(plan_request, context, COUNT, "context window: longest row, in tokens", .value = "TOKENS",
+    FIELD(plan_request, context, COUNT,
+          "context window: longest row, in tokens; 32k is 32,000, 32Ki 32,768", .value = "TOKENS",
           .fallback = "recommended for DATA, else %s, or what examples need"),
     FIELD(plan_request, mean_length, NUMBER, "without DATA: mean length of an example, in tokens",
           .value = "TOKENS", .fallback = "full rows"),
@@ -254,6 +255,10 @@ enum err plan_request_check(const struct plan_request *request)
         if (amounts[i].value > amounts[i].most)
             return fail(ERR_USAGE, "--%s is %g, must be at most %g", amounts[i].option,
                         amounts[i].value, amounts[i].most);
+    if (request->deadline == 0)
+        return fail(ERR_USAGE, "--deadline is 0, must be more; leave it out to have none");
+    if (request->budget == 0)
+        return fail(ERR_USAGE, "--budget is 0, must be more; leave it out to have none");
     if (request->storage > 0 && request->storage < 1)
         return fail(ERR_USAGE, "--storage is %g bytes/s, must be at least 1", request->storage);
     if (!request->model && !request->shape)
@@ -388,14 +393,30 @@ static double trained_share(struct plan_request *request, double rows)
     return kept * (1 - held);
 }
 
+double plan_assumed_mean(const struct plan_request *request)
+{
+    struct workload_rule rule = workload_rule();
+    if (request->objective != OBJECTIVE_AUTO &&
+        objective_samples((enum objective_kind)request->objective))
+        return plan_prompt_length(request);
+    rule.context = request->context > 0 ? (double)request->context : rule.context;
+    bool padded = request->packing && !text_is(text_of(request->packing), "on") &&
+                  !text_is(text_of(request->packing), "true");
+    bool fills =
+        request->batching == BATCHING_PACKED || (request->batching == BATCHING_AUTO && !padded);
+    return fills ? rule.context : workload_mean_lengths(&rule).mid;
+}
+
 // The same where there is no data but counts of the user's.
 static void keep_trained(struct plan_request *request)
 {
     bool told = request->given->tokens > 0, counted = request->given->examples > 0;
     if (request->lengths || (!told && !counted))
         return;
+    bool unknown = !counted && isnan(request->mean_length);
+    double mean = unknown ? plan_assumed_mean(request) : request->mean_length;
     double share = trained_share(request, counted ? (double)request->examples
-                                                  : (double)request->tokens / request->mean_length);
+                                                  : (double)request->tokens / mean);
     if (told)
         request->tokens = (int64_t)fmax(1, rint(share * (double)request->tokens));
     if (counted)
@@ -508,7 +529,10 @@ enum err plan_request_measure(struct plan_request *request, struct arena *arena,
     if (!lengths->count)
         return fail(ERR_INPUT, "the profile holds no example");
     if (request->context == PLAN_NOT_GIVEN) { // the one recommended for these lengths
-        struct profile_settings settings = { .batching = BATCHING_LONGEST };
+        struct profile_settings settings = {
+            .batching = BATCHING_LONGEST,
+            .positions = request->positions,
+        };
         TRY(profile_finish(profile, arena, ordered ? lengths : NULL, &settings));
         request->context = profile->windows.rows[profile->windows.recommended].context;
         request->context_from_data = true;

@@ -47,8 +47,7 @@ static enum err read_lengths(struct rollout *out, const struct plan *plan)
     return OK;
 }
 
-// Of the data what carries no label, which is what the model is asked; all of it where all does.
-static double prompt_length(const struct plan_request *request)
+double plan_prompt_length(const struct plan_request *request)
 {
     const struct lengths *lengths = request->lengths;
     double tokens = 0;
@@ -205,7 +204,7 @@ enum err plan_rollout(struct plan *plan, struct arena *arena)
     plan->rule = workload_rule();
     *r = (struct rollout){ .sampler = &samplers[request->sampler],
                            .precision = (enum sampler_precision)request->sampler_precision,
-                           .prompt_length = prompt_length(request),
+                           .prompt_length = plan_prompt_length(request),
                            .efficiency = exp(plan->prior.log_mid) };
     double steps;
     TRY(read_lengths(r, plan));

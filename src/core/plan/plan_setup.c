@@ -228,6 +228,16 @@ static enum err check_engine_options(const struct plan *plan)
                     "%s is forecast for --stack native alone: what it costs elsewhere was not "
                     "measured",
                     option);
+    const char *parallel = plan->request->parallel;
+    bool shares = parallel && strstr(parallel, "fsdp");
+    const char *with = recipe->dropout > 0               ? "--dropout"
+                       : recipe->precision == RECIPE_FP8 ? "--precision fp8"
+                       : plan->model->experts            ? "a mixture of experts"
+                       : shares                          ? "--parallel fsdp"
+                                                         : NULL;
+    if (recipe->dora && with) // as check_dora() of the engine
+        return fail(ERR_USAGE, "--dora does not go together with %s: the engine does not train it",
+                    with);
     if (recipe->attention != RECIPE_ATTENTION_AUTO && plan->stack->exact_gradients)
         return fail(ERR_USAGE, "--attention is for other stacks; %s has kernels of its own",
                     plan->stack->name);

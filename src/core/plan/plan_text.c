@@ -252,13 +252,16 @@ static const char *precision_words(const struct plan *plan, struct arena *arena)
     const char *const *names = recipe_precisions;
     const char *products = names[recipe->precision];
     const char *adapters = names[recipe->adapter_dtype];
-    const char *states = states_words(recipe, recipe->adapter_dtype);
-    if (recipe->method != RECIPE_FULL)
-        return text_format(arena, "%s compute, adapters %s%s their optimizer states in %s",
-                           products, adapters == states ? "" : "in ",
-                           adapters == states ? "and" : text_format(arena, "%s,", adapters),
+    const char *states = states_words(recipe, recipe->states);
+    bool copies = plan->stack->copies_weights || plan->stack->exact_gradients;
+    bool master = copies && recipe->weights == RECIPE_FP32 && recipe->adapter_dtype != RECIPE_FP32;
+    if (recipe->method != RECIPE_FULL && adapters == states && !master)
+        return text_format(arena, "%s compute, adapters and their optimizer states in %s", products,
                            states);
-    int gradients = recipe->precision == RECIPE_FP32 ? RECIPE_FP32 : plan->stack->gradients;
+    if (recipe->method != RECIPE_FULL)
+        return text_format(arena, "%s compute, adapters in %s%s, their optimizer states in %s",
+                           products, adapters, master ? " with an fp32 master copy" : "", states);
+    int gradients = stack_gradients(plan->stack, recipe);
     if (recipe->weights == RECIPE_FP32)
         return text_format(arena, "%s compute, fp32 weights, %s gradients, optimizer states in %s",
                            products, names[gradients], states_words(recipe, recipe->states));
@@ -350,12 +353,14 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
         put_line(out, "pilot", plan_pilot_words(plan, arena));
     if (plan_ledger_words(plan, arena))
         put_line(out, "your ledger", plan_ledger_words(plan, arena));
+    const char *padding = text_format(arena, "%.0f %% padding (%s)", 100 * workload->padding_share,
+                                      batching_names_auto[workload->batching]);
     const char *rows =
         plan->rule.full_rows && plan->rule.shapes ? "rows as in the pilot"
-        : plan->rule.full_rows
-            ? "assuming every row fills the context"
-            : text_format(arena, "%.0f %% padding (%s)", 100 * workload->padding_share,
-                          batching_names_auto[workload->batching]);
+        : plan->rule.full_rows                    ? "assuming every row fills the context"
+        : lengths_are_assumed(&plan->rule)
+            ? text_format(arena, "assuming rows of %.0f tokens, %s", workload->mean_length, padding)
+            : padding;
     const char *passes =
         objective_samples(plan->objective.kind) // steps say how many prompts
             ? ""

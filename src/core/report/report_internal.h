@@ -9,7 +9,6 @@
 #include "core/report/report.h"
 
 struct report_table {
-    const char *caption;
     size_t columns, rows, room;
     const char **heads; // columns
     uint32_t numeric;   // bit i: column i contains numbers

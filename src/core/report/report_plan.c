@@ -68,12 +68,22 @@ static bool is_same_run(struct arena *arena, const struct json *plan, const stru
     return report_number(plan, "configuration.gpus") == report_number(pilot, "configuration.gpus");
 }
 
-// The plan's median GPU hours if training ran at the pilot's rate: training and evaluation scale,
-// the other parts of the wall clock stay.
-static double hours_at_rate(struct arena *arena, const struct json *plan, double tokens_per_s)
+// NAN where the plan was told another, which comes first.
+static double measured_start(const struct json *plan, const struct json *pilot)
+{
+    bool told = !isnan(report_number(plan, "request.startup"));
+    return told ? NAN : report_number(pilot, "apart.startup_seconds");
+}
+
+// The plan's median GPU hours if training ran at the pilot's rate: training and evaluation scale.
+// A start that the pilot measured, weights included, takes the place of the plan's, as with plan
+// --pilot; the other parts of the wall clock stay.
+static double hours_as_measured(struct arena *arena, const struct json *plan,
+                                const struct json *pilot)
 {
     const struct json *list = report_at(plan, "overheads");
-    double sum = 0, training = NAN, scaled = 0;
+    double sum = 0, training = NAN, scaled = 0, start = 0;
+    double measured = measured_start(plan, pilot);
     for (size_t i = 0; i < report_items(list); i++) {
         double seconds = report_number(&list->items[i], "seconds");
         const char *name = report_word(arena, &list->items[i], "name");
@@ -82,9 +92,13 @@ static double hours_at_rate(struct arena *arena, const struct json *plan, double
             training = seconds;
         if (!strcmp(name, "training") || !strcmp(name, "evaluation"))
             scaled += seconds;
+        if (!strcmp(name, "start-up") || !strcmp(name, "loading weights"))
+            start += seconds;
     }
-    double factor = report_number(plan, "workload.processed_tokens") / tokens_per_s / training;
-    return report_number(plan, "gpu_hours.p50") * (sum + scaled * (factor - 1)) / sum;
+    double rate = report_number(pilot, "tokens_per_second.mean");
+    double factor = report_number(plan, "workload.processed_tokens") / rate / training;
+    double change = scaled * (factor - 1) + (measured > 0 ? measured - start : 0);
+    return report_number(plan, "gpu_hours.p50") * (sum + change) / sum;
 }
 
 // A pilot that the plan does not use: what it would change, and the command that uses it.
@@ -93,15 +107,20 @@ static void add_pilot(struct report_page *page, struct report_section *s, const 
 {
     struct arena *arena = page->arena;
     double rate = report_number(with->pilot, "tokens_per_second.mean");
-    double hours = hours_at_rate(arena, plan, rate);
+    double hours = hours_as_measured(arena, plan, with->pilot);
+    double start = measured_start(plan, with->pilot);
     bool same = is_same_run(arena, plan, with->pilot);
     if (same && hours > 0 && isfinite(hours))
-        add_fact(s, (struct report_fact){
-                        .name = "At the pilot's rate",
-                        .value = text_format(arena, "%s GPU h", text_hours(arena, hours)),
-                        .range = text_format(
-                            arena, "%s tokens/s measured, %s planned", text_count(arena, rate),
-                            text_count(arena, report_number(plan, "tokens_per_second.p50"))) });
+        add_fact(
+            s,
+            (struct report_fact){
+                .name = "As the pilot measured",
+                .value = text_format(arena, "%s GPU h", text_hours(arena, hours)),
+                .range = text_format(
+                    arena, "%s tokens/s%s measured, %s tokens/s planned", text_count(arena, rate),
+                    start > 0 ? text_format(arena, " and a start of %s", text_seconds(arena, start))
+                              : "",
+                    text_count(arena, report_number(plan, "tokens_per_second.p50"))) });
     report_add_text(
         s, text_format(arena,
                        "The plan was made before the pilot%s. gpuhours plan --plan %s --pilot %s "
@@ -116,12 +135,13 @@ static void add_repeats(struct report_page *page, struct report_section *s, cons
     const struct json *repeats = report_at(plan, "failed_runs");
     double mean = report_number(repeats, "gpu_hours_mean");
     if (mean > 0)
-        add_fact(s, (struct report_fact){
-                        .name = "Failed and repeated runs",
-                        .value = text_format(arena, "%s GPU h", text_hours(arena, mean)),
-                        .range = text_format(
-                            arena, "on average, %s at P90; in the hours above",
-                            text_hours(arena, report_number(repeats, "gpu_hours_p90"))) });
+        add_fact(
+            s, (struct report_fact){
+                   .name = "Further runs",
+                   .value = text_format(arena, "%s GPU h", text_hours(arena, mean)),
+                   .range = text_format(
+                       arena, "failed and repeated ones: on average, %s at P90; in the hours above",
+                       text_hours(arena, report_number(repeats, "gpu_hours_p90"))) });
 }
 
 static void add_sweep(struct report_page *page, struct report_section *s, const struct json *plan)

@@ -40,6 +40,9 @@ const struct field gpu_fields[] = {
     FIELD(gpu, link_bytes_per_s, RATE, "bandwidth of the link, per GPU and direction"),
     FIELD(gpu, link_p2p_bytes_per_s, RATE, "bandwidth of the link to one other GPU"),
     FIELD_NEEDED(gpu, pcie_bytes_per_s, RATE, "PCIe bandwidth per direction"),
+    FIELD(gpu, peers_through_host, FLAG,
+          "copies between cards pass through host memory: the driver gives no peer access",
+          .since = "0.12.0"),
     FIELD(gpu, tdp_watts, NUMBER, "board power limit"),
     FIELD(gpu, measured_source, TEXT, "who measured the matrix product"),
     FIELD_NEEDED(gpu, source, TEXT, "where the figures come from"),
@@ -475,11 +478,40 @@ static enum err check_beside(const struct catalog *catalog, int row, const char 
     return OK;
 }
 
+// "80" is in "h100-80gb", "8" is not.
+static bool holds_number(const char *text, const char *number)
+{
+    const char *at = text;
+    for (; (at = strstr(at, number)); at++)
+        if ((at == text || !isdigit((unsigned char)at[-1])) &&
+            !isdigit((unsigned char)at[strlen(number)]))
+            return true;
+    return false;
+}
+
+// "a100-40" as "a100-40gb": a last number that is in no name of the card counts its gigabytes.
+static const char *spell_memory(const struct catalog *catalog, const char *name)
+{
+    const struct name_list *names = &catalog->gpu_names;
+    size_t size = strlen(name), at = size;
+    while (at && isdigit((unsigned char)name[at - 1]))
+        at--;
+    int row = name_find(names, text_of(name));
+    if (row < 0 || at == size || !at || isalnum((unsigned char)name[at - 1]) ||
+        name_find_exact(names, text_of(name)) >= 0)
+        return name;
+    for (size_t i = 0; i < names->count; i++)
+        if (names->entries[i].row == row && holds_number(names->entries[i].text, name + at))
+            return name;
+    return text_format(names->arena, "%sgb", name);
+}
+
 enum err catalog_gpu(const struct gpu **out, const struct catalog *catalog, const char *name)
 {
-    int row = name_find(&catalog->gpu_names, text_of(name));
     if (name_find_exact(&catalog->gpu_names, text_of(name)) < 0)
         TRY(check_several(catalog, name));
+    name = spell_memory(catalog, name);
+    int row = name_find(&catalog->gpu_names, text_of(name));
     if (row < 0 && is_apple(name))
         return fail(ERR_USAGE,
                     "there is no GPU \"%s\": Apple's chips are not in the catalog; gpuhours show "

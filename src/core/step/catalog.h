@@ -30,6 +30,7 @@ struct gpu {
         fp4_flops_per_s;
     double measured_bf16_flops_per_s; // the best matrix product found
     bool supports_bf16, supports_fp8, supports_fp4;
+    bool peers_through_host;                       // copies between cards pass through host memory
     const char *link;                              // "NVLink4", "none"
     double link_bytes_per_s, link_p2p_bytes_per_s; // per GPU and direction: to all, to one other
     double pcie_bytes_per_s;                       // per direction

@@ -441,18 +441,21 @@ double compute_host_seconds(const struct step_op *op, const struct stack *stack)
 // tensor, PyTorch's FSDP each unit. PEFT makes a unit of every layer and of every adapter matrix,
 // unless they lie in the layer's flat tensor. Measured: Mistral-7B with 256 adapter matrices on two
 // A100 (fms-acceleration), 0.89 s more a micro-batch than on one; without adapters 0.15 s.
-static double fetch_seconds(const struct step *step, const struct step_request *r)
+// trains: in all passes of a micro-batch; else in one without gradients, as evaluation has.
+static double fetch_seconds(const struct step *step, const struct step_request *r, bool trains)
 {
     if (r->layout->zero != 3)
         return 0;
     bool apart = r->stack->held_gradients != STACK_GRADIENTS_FLAT;
-    double tensors = 0, adapters = 0, passes = 2;
+    double tensors = 0, adapters = 0, passes = trains ? 2 : 1;
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
-        tensors += op->weighs * op->repeats;
-        if (apart && op->adapter && op->kind == STEP_MATMUL && op->phase == STEP_FORWARD)
+        bool forward = op->phase == STEP_FORWARD;
+        if (trains || forward)
+            tensors += op->weighs * op->repeats;
+        if (apart && op->adapter && op->kind == STEP_MATMUL && forward)
             adapters += op->repeats;
-        if (op->phase == STEP_RECOMPUTE)
+        if (trains && op->phase == STEP_RECOMPUTE)
             passes = 3;
     }
     double units = passes * (step->layers + adapters);
@@ -533,9 +536,9 @@ static double evaluation_share(const struct timing *timing, const struct step *s
         if (op->phase != STEP_FORWARD && op->phase != STEP_WITHOUT_GRADIENTS)
             continue;
         device += once[i] * op->repeats;
-        host += op->repeats * (op->launches * launch_seconds(STEP_WITHOUT_GRADIENTS, r->stack) +
-                               (r->layout->zero == 3 ? op->weighs * r->stack->fetch_seconds : 0));
+        host += op->repeats * op->launches * launch_seconds(STEP_WITHOUT_GRADIENTS, r->stack);
     }
+    host += fetch_seconds(step, r, false);
     double busy =
         device + mean_waiting(device, host, r->batch.varies) + timing->forward_exposed_seconds;
     // The batch of a step passes a pipeline in evaluation too.
@@ -553,7 +556,7 @@ static double fullest_rank(const struct step_request *r)
         return 1;
     double batches = step_rounds(r) * r->accumulation / step_updates(r);
     double together = r->layout->zero == 3 ? 1 : fmax(1, batches);
-    double most = r->batch.fullest > 0 ? r->batch.fullest / r->batch.tokens : INFINITY;
+    double most = r->batch.fullest > 0 ? fmax(1, r->batch.fullest / r->batch.tokens) : INFINITY;
     return fmin(most,
                 stats_lognormal_longest(r->batch.spread / sqrt(together), (double)r->layout->data));
 }
@@ -633,7 +636,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
         step_rounds(r) * buffer_bytes(step, r, network.gathers) / compute_memory_bytes_per_s(gpu);
     double device = out->matmul_seconds + out->attention_seconds + out->elementwise_seconds +
                     out->dequantize_seconds;
-    out->host_seconds += step_rounds(r) * fetch_seconds(step, r);
+    out->host_seconds += step_rounds(r) * fetch_seconds(step, r, true);
     out->host_seconds *= slowest_host(r->stack, network.host_doublings);
     out->pause_seconds = fmin(step_rounds(r) * pause_seconds(step, r), out->host_seconds);
     double pause = out->pause_seconds, beside = out->host_seconds - pause;

@@ -5,6 +5,7 @@
 
 #include "core/step/attended.h"
 #include "core/step/compute.h"
+#include "core/step/step_internal.h"
 
 #include <assert.h>
 #include <math.h>
@@ -47,32 +48,13 @@ static void add(struct build *b, struct step_op op)
     out->ops[out->count++] = op;
 }
 
-static struct step_op product(const struct build *b, const char *name, enum step_phase phase,
-                              double rows, double columns, double depth)
-{
-    return (struct step_op){ .name = name,
-                             .phase = phase,
-                             .kind = STEP_MATMUL,
-                             .flops = 2 * rows * columns * depth,
-                             .bytes = b->size * (rows * depth + depth * columns + rows * columns),
-                             .rows = rows,
-                             .columns = columns,
-                             .depth = depth,
-                             .launches = 1 };
-}
-
 static void add_adapter(struct build *b, double rows, double in, double out)
 {
     double rank = (double)b->request->recipe->rank;
-    struct step_op ops[] = {
-        product(b, "encoder adapter a", STEP_FORWARD, rows, rank, in),
-        product(b, "encoder adapter b", STEP_FORWARD, rows, out, rank),
-        product(b, "encoder adapter b", STEP_BACKWARD, rank, out, rows),
-        product(b, "encoder adapter b", STEP_BACKWARD, rows, rank, out),
-        product(b, "encoder adapter a", STEP_BACKWARD, rank, in, rows),
-        product(b, "encoder adapter a", STEP_BACKWARD, rows, in, rank),
-    };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+    static const char *const names[] = { "encoder adapter a", "encoder adapter b" };
+    struct step_op ops[STEP_ADAPTER_PRODUCTS];
+    step_adapter_products(ops, b->size, names, rows, in, out, rank);
+    for (size_t i = 0; i < STEP_ADAPTER_PRODUCTS; i++) {
         ops[i].adapter = true;
         add(b, ops[i]);
     }
@@ -81,10 +63,9 @@ static void add_adapter(struct build *b, double rows, double in, double out)
 
 static void add_linear(struct build *b, const char *name, double rows, double out, double in)
 {
-    struct step_op ops[] = { product(b, name, STEP_FORWARD, rows, out, in),
-                             product(b, name, STEP_BACKWARD, rows, in, out),
-                             product(b, name, STEP_BACKWARD, in, out, rows) };
-    for (size_t i = 0; i < (b->trained ? 3 : 2); i++) {
+    struct step_op ops[STEP_LINEAR_PRODUCTS];
+    step_linear_products(ops, b->size, name, rows, in, out);
+    for (size_t i = 0; i < (b->trained ? STEP_LINEAR_PRODUCTS : STEP_LINEAR_PRODUCTS - 1); i++) {
         ops[i].aligned = step_alignment(b->size, in, out);
         add(b, ops[i]);
     }
@@ -198,9 +179,9 @@ static void add_cross_attention(struct build *b)
     double query = (double)model_query_width(model), keys = (double)model_key_width(model);
     double squares = r->batch.tokens * rows / r->batch.rows;
     b->repeats = floor((double)model->layers / every);
-    add(b, product(b, "cross k v", STEP_FORWARD, rows, 2 * keys, (double)model->width));
+    add(b, step_product(b->size, "cross k v", STEP_FORWARD, rows, 2 * keys, (double)model->width));
     b->trained = true; // the decoder's gradients pass here
-    add(b, product(b, "cross k v", STEP_BACKWARD, 2 * keys, (double)model->width, rows));
+    add(b, step_product(b->size, "cross k v", STEP_BACKWARD, 2 * keys, (double)model->width, rows));
     add_attention(b, model->head_size, r->batch.tokens, query, squares);
 }
 

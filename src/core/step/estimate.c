@@ -5,6 +5,13 @@
 
 #include <math.h>
 
+// PyTorch's optimizers make states of the weights' data type; one with master copies has its own.
+static int states_of_full(const struct stack *stack, const struct recipe *recipe)
+{
+    bool own = stack->copies_weights || stack->exact_gradients || recipe->weights == RECIPE_FP8;
+    return own ? stack->states : recipe->weights;
+}
+
 struct recipe estimate_recipe(const struct setup *setup)
 {
     const struct stack *stack = setup->stack;
@@ -13,6 +20,8 @@ struct recipe estimate_recipe(const struct setup *setup)
         recipe.checkpointing = stack->checkpointing;
     if (recipe.experts == RECIPE_EXPERTS_AUTO)
         recipe.experts = setup->model ? stack_experts(stack, setup->model) : stack->experts;
+    bool one_tensor = setup->model && setup->model->experts && setup->model->fused_gate_up;
+    recipe.skips_experts = one_tensor && stack->adapts_modules;
     if (recipe.adapter_dtype == RECIPE_DTYPE_AUTO)
         recipe.adapter_dtype = stack->adapter_dtype;
     // An optimizer with a master copy has one of adapters too (DeepSpeed, Megatron, our engine).
@@ -20,7 +29,7 @@ struct recipe estimate_recipe(const struct setup *setup)
     if (recipe.weights == RECIPE_DTYPE_AUTO)
         recipe.weights = as_full ? stack->weights : recipe.adapter_dtype;
     if (recipe.states == RECIPE_DTYPE_AUTO)
-        recipe.states = as_full ? stack->states : recipe.adapter_dtype;
+        recipe.states = as_full ? states_of_full(stack, &recipe) : recipe.adapter_dtype;
     if (stack->exact_gradients && recipe.states == RECIPE_BF16)
         recipe.weights = RECIPE_BF16; // our engine has no masters then
     if (isnan(recipe.dropout))

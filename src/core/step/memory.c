@@ -104,9 +104,7 @@ static struct rates rates_of(const struct step_request *r, const struct step *st
         .weight = recipe_dtype_bytes(fp32             ? RECIPE_FP32
                                      : full || copies ? recipe->weights
                                                       : recipe->adapter_dtype),
-        .gradient = recipe_dtype_bytes(fp32   ? RECIPE_FP32
-                                       : full ? r->stack->gradients
-                                              : recipe->adapter_dtype),
+        .gradient = recipe_dtype_bytes(stack_gradients(r->stack, recipe)),
         .state = recipe_state_bytes(recipe, recipe->states),
     };
     bool fp8 = full && recipe_is_small(recipe) && r->stack->fp8_weights;
@@ -122,24 +120,11 @@ static struct rates rates_of(const struct step_request *r, const struct step *st
     return rates;
 }
 
-static bool is_deepspeed(const struct stack *stack)
-{
-    return stack->copies_weights && stack->zero == 0;
-}
-
 // The stage of ZeRO that weights, gradients and states are held under; a shared base is counted
 // apart.
 static int zero_of(const struct step_request *r)
 {
     return shared_base(r) ? 0 : r->layout->zero;
-}
-
-// Under a pipeline PyTorch's FSDP leaves the weights of a stage gathered and sums whole gradients,
-// so as not to gather and reduce for each piece (torchtitan's default, reshard_after_forward).
-static bool stays_gathered(const struct step_request *r)
-{
-    return zero_of(r) == 3 && layout_shards(r->layout) > 1 && !is_deepspeed(r->stack) &&
-           r->layout->pipeline > 1 && !r->layout->split;
 }
 
 // Bytes of weights gathered from other ranks: that many layers and the ends, under FSDP. DeepSpeed
@@ -151,11 +136,11 @@ static double gathered(const struct step *step, const struct step_request *r, do
     if (zero_of(r) != 3 || layout_shards(r->layout) == 1)
         return 0;
     double largest = step->largest_layer_weights;
-    if (stays_gathered(r))
+    if (step_stays_gathered(r))
         layers = step->layers;
     double element = r->recipe->precision == RECIPE_FP32 || step_autocasts(r) ? 4 : 2;
     double of_layer = r->recipe->method == RECIPE_QLORA ? recipe_weight_bytes(r->recipe) : element;
-    if (is_deepspeed(r->stack))
+    if (stack_is_deepspeed(r->stack))
         layers = fmax(2, fmin(live_weights / largest, step->layers));
     return layers * largest * of_layer + end_weights(r) * element;
 }
@@ -171,7 +156,7 @@ static double held_gradients(const struct step *step, const struct step_request 
         double embedding = (double)(r->model->vocabulary * r->model->width);
         return fmin(trained, fmax(step->largest_layer_weights, embedding)) / shards;
     }
-    if (stays_gathered(r))
+    if (step_stays_gathered(r))
         return trained;
     if (zero_of(r) == 3 && shards > 1 && r->accumulation > 1 && held && !r->layout->sync_each_batch)
         return trained + (held == STACK_GRADIENTS_FLAT ? frozen : 0);
@@ -214,7 +199,7 @@ static void plan_states(double *parts, const struct step *step, const struct ste
             (r->recipe->precision == RECIPE_FP32 ? 4 : 2) * copies;
     if (r->layout->data > 1 && zero_of(r) == 0)
         parts[MEMORY_BUFFERS] += trained * rate.gradient; // DDP reduces a flat copy
-    if (full && is_deepspeed(r->stack))
+    if (full && stack_is_deepspeed(r->stack))
         parts[MEMORY_BUFFERS] += 2 * fmin(deepspeed_bucket, trained) * rate.gradient;
 }
 
@@ -315,8 +300,11 @@ static double temporaries(const struct step *step, const struct step_request *r)
         bytes += step->layer_kept_bytes / pieces(r);
     if (recomputes_some(r->recipe))
         bytes += fmax(0, step->layer_kept_bytes - step->layer_lean_bytes) / pieces(r);
+    // By PyTorch's operations 64-bit indices of half of the weights, what is found of them and the
+    // result: 12.0 bytes a weight on an H200 (bench/gpu/nf4_in_torch.py).
     if (r->recipe->method == RECIPE_QLORA)
-        bytes += 2 * (double)model->width * inner / tensor;
+        bytes += (stack_widens_in_parts(r->stack, r->recipe) ? 12 : 2) * (double)model->width *
+                 inner / tensor;
     return bytes;
 }
 
@@ -328,6 +316,18 @@ static double sum(const double *parts)
     return total;
 }
 
+// What Adafactor of transformers has beside a tensor while it updates it: the old and the new
+// update in fp32, and of 16-bit weights fp32 copies of themselves and their gradient. The embedding
+// is the largest: 6.0 GiB of OLMo 2 7B's in bf16 on an H200 (bench/results/h200.md).
+static double adafactor_copies(const struct step_request *r)
+{
+    if (r->recipe->optimizer != RECIPE_ADAFACTOR || r->recipe->method != RECIPE_FULL)
+        return 0;
+    double shards = zero_of(r) ? (double)layout_shards(r->layout) : 1;
+    double largest = (double)(r->model->vocabulary * r->model->width) / (double)r->layout->tensor;
+    return (recipe_dtype_bytes(r->recipe->weights) < 4 ? 16 : 8) * largest / shards;
+}
+
 // What the optimizer makes for the update. An fp32 master is updated from an fp32 copy of 16-bit
 // gradients; an optimizer over lists of tensors copies one of the two states that AdamW has.
 static double update_copies(const struct step *step, const struct step_request *r)
@@ -337,7 +337,8 @@ static double update_copies(const struct step *step, const struct step_request *
     if (r->recipe->optimizer_in_backward)
         return 0;
     bool widens = rate.copy && rate.gradient < 4 && !r->stack->fp8_weights;
-    return (widens ? 4 * weights : 0) + r->stack->update_copies * weights * rate.state / 2;
+    return (widens ? 4 * weights : 0) + r->stack->update_copies * weights * rate.state / 2 +
+           adafactor_copies(r);
 }
 
 // What a checkpoint of adapters copies beside the weights: bitsandbytes 0.38.0 to 0.39.0 turned
@@ -363,7 +364,7 @@ static double last_activations(const struct step *step, const struct step_reques
                                double activations)
 {
     bool gathers = zero_of(r) == 3 && layout_shards(r->layout) > 1;
-    if (gathers && !is_deepspeed(r->stack) && r->stack->reentrant &&
+    if (gathers && !stack_is_deepspeed(r->stack) && r->stack->reentrant &&
         r->recipe->method != RECIPE_FULL && r->recipe->checkpointing == RECIPE_RECOMPUTE)
         return 2 * (activations - step->head_kept_bytes);
     return activations / fmax(1, step->layers);
@@ -412,7 +413,7 @@ static const char *take_peak(double *parts, const struct step *step, const struc
         { .name = "update",
           .temporaries = update_copies(step, r),
           .gradients = reduced_gradients(step, r, gradients),
-          .gathered = is_deepspeed(r->stack) || shared_base(r) ? gathered(step, r, 0) : 0 },
+          .gathered = stack_is_deepspeed(r->stack) || shared_base(r) ? gathered(step, r, 0) : 0 },
         { .name = "checkpoint", .temporaries = checkpoint_copies(parts, r) },
     };
     const struct moment *peak = &moments[0];

@@ -24,6 +24,8 @@ const struct field model_fields[] = {
     FIELD_NEEDED(model, tied_embeddings, FLAG, "the head is the embedding"),
     FIELD_NEEDED(model, max_positions, COUNT, "longest sequence it is made for"),
     FIELD_NEEDED(model, gated, FLAG, "a gate beside the up projection"),
+    FIELD(model, composed_gelu, FLAG, "GELU by its formula, operation by operation (gelu_new)",
+          .since = "0.13.0"),
     FIELD_OF(model, norm, norm_names, "kind of norm"),
     FIELD_NEEDED(model, norms_per_layer, COUNT, "norms of the whole width in a layer"),
     FIELD_OF(model, qk_norm, qk_norm_names, "norm on queries and keys: over a head or all of them"),

@@ -35,8 +35,9 @@ struct model {
     int64_t layers, width, heads, kv_heads, head_size, ffn_width, vocabulary;
     bool tied_embeddings;
     int64_t max_positions;
-    bool gated; // SwiGLU, GeGLU: a gate beside the up projection
-    int norm;   // enum model_norm_kind
+    bool gated;         // SwiGLU, GeGLU: a gate beside the up projection
+    bool composed_gelu; // GELU by its formula, operation by operation (gelu_new)
+    int norm;           // enum model_norm_kind
     int64_t norms_per_layer;
     int qk_norm;            // enum model_qk_norm
     bool parallel;          // attention and feed-forward read the same input

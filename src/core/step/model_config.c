@@ -471,15 +471,15 @@ static const struct architecture architectures[] = {
         .head_size = 256, .vocabulary = 262208, .tied_embeddings = true, .sliding_window = 4096,
         .qk_norm = MODEL_QK_HEAD } },
     { "phi", 0, NULL,
-      { .norm = MODEL_LAYER_NORM, .norms_per_layer = 1, .max_positions = 2048, .parallel = true,
-        .head_bias = true, BIASES } },
+      { .composed_gelu = true, .norm = MODEL_LAYER_NORM, .norms_per_layer = 1,
+        .max_positions = 2048, .parallel = true, .head_bias = true, BIASES } },
     { "phi3", WINDOW, finish_mistral,
       { .gated = true, .norms_per_layer = 2, .max_positions = 4096, .fused_qkv = true,
         .fused_gate_up = true } },
     { "gpt2", 0, finish_gpt2,
-      { .norms_per_layer = 2, .max_positions = 1024, .tied_embeddings = true,
-        .learned_positions = true, .vocabulary = 50257, .width = 768, .layers = 12, .heads = 12,
-        GPT } },
+      { .composed_gelu = true, .norms_per_layer = 2, .max_positions = 1024,
+        .tied_embeddings = true, .learned_positions = true, .vocabulary = 50257, .width = 768,
+        .layers = 12, .heads = 12, GPT } },
     { "gpt_bigcode", 0, finish_bigcode,
       { .norms_per_layer = 2, .max_positions = 1024, .tied_embeddings = true,
         .learned_positions = true, .vocabulary = 50257, GPT } },
@@ -540,8 +540,8 @@ static const struct architecture architectures[] = {
     { "hunyuan_v1_dense", 0, finish_llama,
       { .gated = true, .norms_per_layer = 2, .max_positions = 2048, .qk_norm = MODEL_QK_HEAD } },
     { "gptj", 0, finish_gpt2,
-      { .norm = MODEL_LAYER_NORM, .norms_per_layer = 1, .max_positions = 2048, .vocabulary = 50400,
-        .parallel = true, .mlp_bias = true, .head_bias = true } },
+      { .composed_gelu = true, .norm = MODEL_LAYER_NORM, .norms_per_layer = 1,
+        .max_positions = 2048, .vocabulary = 50400, .parallel = true, .mlp_bias = true, .head_bias = true } },
     { "opt", 0, finish_opt,
       { .norm = MODEL_LAYER_NORM, .norms_per_layer = 2, .max_positions = 2048,
         .vocabulary = 50272, .tied_embeddings = true, .learned_positions = true, BIASES } },
@@ -665,6 +665,17 @@ static const struct architecture *find_type(struct text type)
     return NULL;
 }
 
+// Which GELU a feed-forward network without a gate has.
+static void read_activation(const struct reading *in)
+{
+    static const char *const names[] = { "activation_function", "hidden_act" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct text word = json_get_text(in->config, names[i]);
+        if (word.at && !in->model->gated)
+            in->model->composed_gelu = text_is(word, "gelu_new");
+    }
+}
+
 // What every architecture derives in the same way.
 static enum err derive(const struct reading *in)
 {
@@ -755,6 +766,7 @@ enum err model_read_config(struct model *model, struct arena *arena, struct text
     }
     struct reading reading = { model, arena, config, config == &file ? NULL : &file, name, within };
     TRY(read_keys(&reading, a->groups));
+    read_activation(&reading);
     TRY(derive(&reading));
     if (a->finish)
         TRY(a->finish(&reading));

@@ -37,6 +37,12 @@ double network_usual_link(const struct gpu *gpu)
     return gpu->link && strstr(gpu->link, "bridge") ? 0 : gpu->link_bytes_per_s;
 }
 
+// Without peer access what cards send each other lies in host memory on its way. Four RTX 4090
+// gathered and scattered the weights of 3B, 7B and 14B at 7.1, 7.7 and 7.6 GB/s each (ZeRO-3 by
+// LLaMA-Factory, github:IST-DASLab/llmq benchmarks/4090x4.md), all on one machine; two reach what
+// their PCIe does; of eight nothing was measured.
+static const double HOST_STAGED_BYTES_PER_S = 30e9;
+
 struct links network_links(const struct gpu *gpu, const struct node *node)
 {
     struct links links = {
@@ -54,6 +60,8 @@ struct links network_links(const struct gpu *gpu, const struct node *node)
     // NVLink reaches about 0.8 of its datasheet rate in collectives; without it, traffic crosses
     // the host's PCIe bridges twice and shares them.
     links.node_bytes_per_s = fast ? 0.8 * link : 0.35 * links.pcie_bytes_per_s;
+    if (gpu->peers_through_host && !fast)
+        links.staged_bytes_per_s = HOST_STAGED_BYTES_PER_S;
     double pair = node ? node->link_p2p_bytes_per_s : gpu->link_p2p_bytes_per_s;
     links.pair_bytes_per_s = fast && pair > 0 ? 0.8 * pair : 0;
     double network = node ? node->network_bytes_per_s_per_gpu : NAN;
@@ -61,9 +69,9 @@ struct links network_links(const struct gpu *gpu, const struct node *node)
     return links;
 }
 
-// Inside a node. A switch gives every pair the whole rate. In a mesh each pair has a wire of its
-// own, so that a group of two uses one wire and a group of eight seven: two MI300X sum at 48 GB/s,
-// eight at 313 (data/nodes.csv).
+// Inside a node, of each of so many GPUs that exchange with each other. A switch gives every pair
+// the whole rate. In a mesh each pair has a wire of its own, so that a group of two uses one wire
+// and a group of eight seven: two MI300X sum at 48 GB/s, eight at 313 (data/nodes.csv).
 static double node_rate(double group, const struct links *links)
 {
     double wires = links->pair_bytes_per_s > 0 ? links->pair_bytes_per_s * (group - 1) : INFINITY;
@@ -164,7 +172,7 @@ static double weights_gather(const struct step *step, const struct step_request 
     double wide =
         (double)(model_embedding_parameters(r->model) + // embedding and head stay 16 bits
                  (r->model->tied_embeddings ? 0 : r->model->width * r->model->vocabulary));
-    return bytes + wide / (double)r->layout->tensor;
+    return bytes + wide / (double)(r->layout->tensor * r->layout->pipeline);
 }
 
 // What a pass gathers of a base that GPUs share: all layers but the two that the last one ended
@@ -202,9 +210,10 @@ static double exchange_seconds(const struct step *step, const struct step_reques
         return 0;
     struct moe_exchange sent = moe_exchange(r->model, gpus, links->node_gpus);
     double nodes = gpus / links->node_gpus;
-    double once = own_bytes * sent.inside / links->node_bytes_per_s +
+    double members = fmin(gpus, links->node_gpus); // in one node
+    double once = own_bytes * sent.inside / node_rate(members, links) +
                   own_bytes * sent.outside / links->network_bytes_per_s +
-                  (fmin(gpus, links->node_gpus) - 1) * links->node_latency_seconds / 2 +
+                  (members - 1) * links->node_latency_seconds / 2 +
                   (nodes > 1 ? log2(nodes) * 2 * links->network_latency_seconds : 0);
     return 2 * passes * step->sparse_layers * once * moe_load(r);
 }
@@ -217,7 +226,11 @@ static int gradient_dtype(const struct step_request *r)
         return full && recipe->states == RECIPE_BF16 && recipe->precision != RECIPE_FP32
                    ? RECIPE_BF16
                    : RECIPE_FP32;
-    return full ? r->stack->reduces : recipe->adapter_dtype;
+    if (!full)
+        return recipe->adapter_dtype;
+    bool as_held = r->layout->zero < 3 && !r->stack->copies_weights; // DDP sums what it finds
+    return as_held && stack_gradients(r->stack, recipe) == RECIPE_FP32 ? RECIPE_FP32
+                                                                       : r->stack->reduces;
 }
 
 // Experts that no other GPU holds need no sum.
@@ -245,7 +258,7 @@ static double reductions(const struct step_request *r)
 {
     bool sharded = r->layout->sync_each_batch || !r->stack->held_gradients;
     double updates = step_updates(r);
-    return r->layout->zero >= 2 && sharded && !shared_base(r)
+    return r->layout->zero >= 2 && sharded && !shared_base(r) && !step_stays_gathered(r)
                ? fmax(updates, step_rounds(r) * r->accumulation)
                : updates;
 }
@@ -296,7 +309,7 @@ static void add_offload(struct network_seconds *out, const struct step *step,
     double gpus = fmin((double)layout_gpus(r->layout), links->host_gpus);
     double host_bytes_per_s = fmin(32e9, r->stack->host_bytes_per_s / gpus);
     double states = recipe_state_bytes(r->recipe, r->recipe->states) + 4;
-    bool fast = r->stack->launch_seconds < 5e-6; // a native engine
+    bool fast = r->stack->updates_on_gpu;
     double updates = step_updates(r);
     double summed = step_rounds(r) * r->accumulation > updates ? 8 / host_bytes_per_s : 0;
     double copied = fast ? 0 : weights * (2 / links->pcie_bytes_per_s + summed);
@@ -345,10 +358,22 @@ static void add_reduction(struct network_seconds *out, const struct step *step,
         out->late = gathered + (layout->zero < 2 ? summed : 0);
 }
 
+// As the job has them: all of its GPUs of a host pass what they send through its memory, whatever
+// groups they form.
+static struct links shared_links(const struct links *links, const struct layout *layout)
+{
+    struct links out = *links;
+    double gpus = fmin((double)layout_gpus(layout), links->host_gpus);
+    if (links->staged_bytes_per_s > 0)
+        out.node_bytes_per_s = fmin(links->node_bytes_per_s, links->staged_bytes_per_s / gpus);
+    return out;
+}
+
 struct network_seconds network_time(const struct step *step, const struct step_request *r,
-                                    const struct links *links)
+                                    const struct links *given)
 {
     const struct layout *layout = r->layout;
+    const struct links shared = shared_links(given, layout), *links = &shared;
     struct network_seconds out = { 0 };
     double element = r->recipe->precision == RECIPE_FP32 ? 4 : 2;
     double tokens = r->batch.tokens / (double)layout->context, layers = step->layers;
@@ -362,6 +387,10 @@ struct network_seconds network_time(const struct step *step, const struct step_r
     double gathers = passes / (1 + r->passes.critic);
     if (shared_base(r) || !r->stack->gathers_again)
         gathers -= recomputes; // from the layer that the backward pass has gathered
+    double first = 1 / (step_rounds(r) * r->accumulation); // of the micro-batches of a step
+    bool once = step_stays_gathered(r);
+    if (once)
+        gathers = first;
     out.gathers = gathers;
 
     // Tensor: two sums of the hidden states per pass and layer; with sequence parallelism the same
@@ -381,8 +410,9 @@ struct network_seconds network_time(const struct step *step, const struct step_r
                        : 0;
     out.per_layer = tensor + context + expert + pipeline + gather + fetch;
     double forward = passes - backward;
+    double gathered_before = once ? 1 : forward / (gathers * (1 + r->passes.critic));
     out.forward = (tensor + expert) * forward / passes + context * forward / (passes + 1) +
-                  pipeline / 2 + (gather + fetch) * forward / (gathers * (1 + r->passes.critic));
+                  pipeline / 2 + (gather + fetch) * gathered_before;
     // A tensor that is gathered when its product asks for it is waited for: transformers lets
     // DeepSpeed fetch 0.9·width² elements ahead, less than most tensors have.
     out.hideable = (r->stack->gathers_ahead ? gather : 0) + context + 0.5 * (pipeline + tensor);

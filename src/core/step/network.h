@@ -17,8 +17,9 @@ struct links {
     double node_bytes_per_s;    // between them
     double network_bytes_per_s; // to other nodes
     double node_latency_seconds, network_latency_seconds;
-    double pcie_bytes_per_s; // to the host
-    double pair_bytes_per_s; // of node_bytes_per_s, what reaches one other GPU; 0: all of it
+    double pcie_bytes_per_s;   // to the host
+    double pair_bytes_per_s;   // of node_bytes_per_s, what reaches one other GPU; 0: all of it
+    double staged_bytes_per_s; // of all GPUs of a host together, through its memory; 0: past it
 };
 
 struct links network_links(const struct gpu *gpu, const struct node *node); // node may be NULL

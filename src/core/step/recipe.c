@@ -120,9 +120,14 @@ bool recipe_is_gptq(const struct recipe *recipe)
     return recipe->quantization == RECIPE_GPTQ4 || recipe->quantization == RECIPE_GPTQ8;
 }
 
+bool recipe_is_nf4(const struct recipe *recipe)
+{
+    return recipe->quantization == RECIPE_NF4 || recipe->quantization == RECIPE_NF4_NESTED;
+}
+
 // Whether one word of a list of targets names this linear. "k_proj" and "k" are the same; any part
 // of a fused linear names it, since PEFT adapts the whole.
-static bool names(struct text word, const struct model_linear *linear)
+static bool names(struct text word, const struct recipe *recipe, const struct model_linear *linear)
 {
     if (word.size > 5 && !memcmp(word.at + word.size - 5, "_proj", 5))
         word.size -= 5;
@@ -134,7 +139,7 @@ static bool names(struct text word, const struct model_linear *linear)
     bool mlp =
         linear->role == MODEL_MLP || linear->role == MODEL_EXPERT || linear->role == MODEL_SHARED;
     if (text_is(word, "all-linear") || text_is(word, "all"))
-        return attention || mlp;
+        return attention || (mlp && !(linear->role == MODEL_EXPERT && recipe->skips_experts));
     if (text_is(word, "attention"))
         return attention;
     if (text_is(word, "mlp"))
@@ -155,7 +160,7 @@ bool recipe_targets(const struct recipe *recipe, const struct model_linear *line
         return false;
     struct text rest = text_of(recipe->targets), word;
     while (text_next(&rest, ',', &word))
-        if (names(text_trim(word), linear))
+        if (names(text_trim(word), recipe, linear))
             return true;
     return false;
 }

@@ -67,6 +67,7 @@ struct recipe {
     bool rslora;         // adapters are scaled by alpha / √rank instead of alpha / rank
     bool dora;           // adapters with a trained magnitude for each output (DoRA)
     const char *targets; // "all-linear", "attention", "mlp", or names: "q,v"
+    bool skips_experts;  // all-linear does not find them: set by estimate_recipe()
     double dropout;      // on the adapters' input; NAN: as the stack does
     int adapter_dtype;   // RECIPE_DTYPE_AUTO: as the stack does
     int quantization;    // of the frozen base under QLoRA
@@ -95,7 +96,10 @@ bool recipe_is_paged(const struct recipe *recipe); // optimizer states live in h
 // below 0: it does not say.
 int recipe_quantization_of(struct text name);
 
-bool recipe_is_gptq(const struct recipe *recipe); // the frozen base is quantised by GPTQ
+// How the frozen base is quantised: by GPTQ in 8 or 4 bits; in NF4, with nested statistics or
+// plain.
+bool recipe_is_gptq(const struct recipe *recipe);
+bool recipe_is_nf4(const struct recipe *recipe);
 
 // Whether LoRA adapts this linear. The head is adapted only where it is named.
 bool recipe_targets(const struct recipe *recipe, const struct model_linear *linear);

@@ -41,6 +41,9 @@ const struct field stack_fields[] = {
           "rate of a fused kernel's products in full tiles, over dense ones", .since = "0.7.0"),
     FIELD(stack, experts_since, TEXT, "which versions run them so", .since = "0.3.0"),
     FIELD_OF(stack, adapters, adapter_names, "how LoRA products are run"),
+    FIELD(stack, adapts_modules, FLAG,
+          "all-linear finds modules, as in PEFT: not experts that are one tensor",
+          .since = "0.13.0"),
     FIELD_OF(stack, adapter_dtype, recipe_precisions, "of adapters, their gradients and states"),
     FIELD_OF(stack, frozen, recipe_precisions, "of frozen weights that are not quantised, as held",
              .since = "0.3.0"),
@@ -70,6 +73,9 @@ const struct field stack_fields[] = {
     FIELD(stack, copies_on_save, FLAG, "a checkpoint copies 8-bit linears on the GPU",
           .since = "0.9.7"),
     FIELD(stack, fp8_weights, FLAG, "weights are held in 8 bits under fp8"),
+    FIELD(stack, widens_in_torch, FLAG,
+          "4-bit weights are widened by PyTorch's operations (torchao), not by a kernel",
+          .since = "0.12.0"),
     FIELD(stack, fp8_gathers, FLAG, "FSDP gathers linears in 8 bits under fp8", .since = "0.11.0"),
     FIELD(stack, rowwise_scales, FLAG, "fp8 has a scale for each row of a tensor",
           .since = "0.10.0"),
@@ -81,6 +87,9 @@ const struct field stack_fields[] = {
           .since = "0.11.0"),
     FIELD(stack, loss_moved_bytes, NUMBER, "moved per logit, forward and backward"),
     FIELD(stack, labelled_head, FLAG, "the head runs on labelled tokens only"),
+    FIELD(stack, updates_on_gpu, FLAG,
+          "offloaded optimizer states stream through the GPU, which updates them",
+          .since = "0.13.0"),
     FIELD(stack, launch_seconds, SECONDS, "of the host per operation launched"),
     FIELD(stack, recompute_launches, NUMBER, "host time of a recomputed operation, in launches",
           .since = "0.3.0"),
@@ -139,6 +148,9 @@ const struct field stack_fields[] = {
     FIELD(stack, stops_early, FLAG, "recomputes all of a layer but its last product"),
     FIELD_OF(stack, checkpointing, recipe_checkpointings, "its default"),
     FIELD_OF(stack, batching, batching_names, "its default"),
+    FIELD(stack, pads_pairs, TEXT,
+          "whose trainer of pairs it runs, which pads them; empty: not known to pad",
+          .since = "0.13.0"),
     FIELD(stack, trainer, TEXT, "the trainer whose padding and packing it runs", .since = "0.2.0"),
     FIELD(stack, tensor_parallel, FLAG, "can split matrices over GPUs", .since = "0.2.0"),
     FIELD(stack, pipeline_parallel, FLAG, "can split layers over GPUs", .since = "0.2.0"),
@@ -283,10 +295,33 @@ static const struct stack *find_alias(const struct stack *stacks, size_t count, 
 
 bool stack_widens(const struct stack *stack, const struct recipe *recipe)
 {
-    bool nf4 = recipe->quantization == RECIPE_NF4 || recipe->quantization == RECIPE_NF4_NESTED;
-    bool narrow = stack->narrows_for_bf16 && nf4 && recipe->precision == RECIPE_BF16;
+    bool narrow =
+        stack->narrows_for_bf16 && recipe_is_nf4(recipe) && recipe->precision == RECIPE_BF16;
     return recipe->method == RECIPE_QLORA && stack->widens_unquantized && !narrow &&
            !recipe_is_gptq(recipe);
+}
+
+bool stack_widens_in_parts(const struct stack *stack, const struct recipe *recipe)
+{
+    return recipe->method == RECIPE_QLORA && recipe_is_nf4(recipe) && stack->widens_in_torch &&
+           stack->kernels == STACK_EAGER;
+}
+
+bool stack_is_deepspeed(const struct stack *stack)
+{
+    return stack->fetches == STACK_FETCHES_TENSORS;
+}
+
+int stack_gradients(const struct stack *stack, const struct recipe *recipe)
+{
+    if (recipe->precision == RECIPE_FP32)
+        return RECIPE_FP32;
+    if (stack->exact_gradients)
+        return recipe->states;
+    if (recipe->method != RECIPE_FULL)
+        return recipe->adapter_dtype;
+    bool wide = recipe->weights == RECIPE_FP32 && !stack->copies_weights;
+    return wide ? RECIPE_FP32 : stack->gradients;
 }
 
 int stack_experts(const struct stack *stack, const struct model *model)

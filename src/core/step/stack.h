@@ -55,6 +55,7 @@ struct stack {
     int experts;                // enum recipe_experts
     const char *dense_experts;  // families, separated by |, whose experts compute every token
     bool even_routing;          // tokens are forced evenly onto experts, as benchmarks do
+    bool adapts_modules;        // all-linear finds modules, not experts that are one tensor (PEFT)
     bool strided_experts;       // their gate and up are views of one product, read with a stride
     double expert_launches;     // per expert and product, where products of a group run one by one
     double expert_rate;         // of dense products, of a fused kernel whose tiles are full
@@ -78,6 +79,7 @@ struct stack {
     bool casts_quantized;       // a quantised linear casts its output, and both copies are kept
     bool copies_on_save;        // a checkpoint copies 8-bit linears first (bitsandbytes 0.38, 0.39)
     bool fp8_weights;           // frozen and trained weights are stored in 8 bits under fp8
+    bool widens_in_torch;       // 4-bit weights, by its operations (torchao), not by a kernel
     bool fp8_gathers;           // FSDP gathers linears in 8 bits under fp8
     bool rowwise_scales;        // fp8 has a scale for each row, not for each tensor
     bool remakes;               // a whole-model compiler recomputes norm and gate outputs
@@ -89,6 +91,7 @@ struct stack {
     double launch_seconds;      // of the host per operation launched
     double recompute_launches;  // host time of a recomputed operation, in launches
     bool cuda_graphs;           // a layer's operations are replayed as one
+    bool updates_on_gpu;        // offloaded states stream through the GPU
     int fetches;                // enum stack_fetches: what it fetches one by one under ZeRO-3
     double fetch_seconds;       // of the host per fetch and pass
     bool gathers_again;         // recomputation gathers weights that backward gathers once more
@@ -123,6 +126,8 @@ struct stack {
     bool partial;              // and some of a layer's products alone, as recompute.h says
     int checkpointing;         // its default
     int batching;              // its default, enum batching
+    const char *pads_pairs;    // whose trainer of pairs it runs, which pads them; empty: not known
+                               // to pad
     const char *trainer;       // whose batches it makes: a row of packing_trainers
     bool tensor_parallel, pipeline_parallel, context_parallel, expert_parallel; // it can split so
     bool offloads;            // states to the host
@@ -150,6 +155,12 @@ enum err stack_read(struct stack **out, size_t *count, struct arena *arena,
 // Whether embedding, head and norms are fp32 beside a quantised base. PEFT leaves GPTQ models
 // alone.
 bool stack_widens(const struct stack *stack, const struct recipe *recipe);
+// Whether NF4 weights are made by several of PyTorch's operations, each with a result of its own.
+bool stack_widens_in_parts(const struct stack *stack, const struct recipe *recipe);
+// The type of gradients as they are held and read by the optimizer. PyTorch's have that of their
+// weights; a stack that copies weights has its own.
+int stack_gradients(const struct stack *stack, const struct recipe *recipe);
+bool stack_is_deepspeed(const struct stack *stack);
 // The kernel that runs a model's experts: enum recipe_experts.
 int stack_experts(const struct stack *stack, const struct model *model);
 

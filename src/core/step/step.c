@@ -30,6 +30,14 @@ static const struct traffic gelu_traffic[] = { { 4, 6, 1, 1, 1 },
 static const struct traffic residual_traffic[] = { { 6, 6, 1, 1, 1 },
                                                    { 2, 2, 0, 0, 0 },
                                                    { 6, 6, 1, 1, 0 } };
+// Under autocast hidden states are fp32: a sum reads a result of 16 bits beside them, at 0.64 of a
+// copy's rate, and gives it a gradient of 16 bits.
+static const struct traffic wide_residual = { 16, 18, 1, 2, 1 };
+// GELU by its formula (transformers' gelu_new: the cube, the tanh and their factors one by one),
+// which autocast runs in fp32. Bytes are what the profiled kernels' time is worth at a copy's rate;
+// kept are the input and two results in fp32, and half of the input.
+static const struct traffic composed_gelu = { 86, 88, 10, 14, 1 };
+static const double composed_gelu_kept = 14;
 
 int step_alignment(double element_bytes, double width, double other_width)
 {
@@ -56,6 +64,14 @@ static int recomputed_from(const struct step_build *b, const struct step_op *op)
         return recompute_level(b->request, b->linear ? b->linear->name : op->name);
     bool again = recompute_again(b->request, op, of_experts, b->products);
     return again ? RECIPE_SELECTIVE : RECIPE_RECOMPUTE;
+}
+
+// Whether linears that read one input keep a 16-bit copy of it each, as autocast makes them.
+static bool casts_each(const struct step_build *b)
+{
+    const struct step_request *r = b->request;
+    return step_autocasts(r) && r->recipe->method == RECIPE_FULL &&
+           r->stack->kernels == STACK_EAGER;
 }
 
 // Of hidden states between products: norms and residuals.
@@ -124,21 +140,6 @@ void step_add_elementwise(struct step_build *b, const char *name, struct traffic
                                    .share = traffic.share });
 }
 
-struct step_op step_product(const struct step_build *b, const char *name, enum step_phase phase,
-                            double rows, double columns, double depth)
-{
-    double size = step_element_bytes(b);
-    return (struct step_op){ .name = name,
-                             .phase = phase,
-                             .kind = STEP_MATMUL,
-                             .flops = 2 * rows * columns * depth,
-                             .bytes = size * (rows * depth + depth * columns + rows * columns),
-                             .rows = rows,
-                             .columns = columns,
-                             .depth = depth,
-                             .launches = 1 };
-}
-
 // --- norms, attention, feed-forward ------------------------------------------
 
 static void add_norm(struct step_build *b, const char *name, double elements, double weights)
@@ -150,8 +151,9 @@ static void add_norm(struct step_build *b, const char *name, double elements, do
     if (many) // an fp32 copy, and for a trained weight the normalised input
         kept = (4 + (recipe->method == RECIPE_FULL ? stream_bytes(b) : 0)) * elements;
     step_add_elementwise(b, name, many ? eager_norm : one_norm_kernel, elements, kept);
-    *(recipe->method == RECIPE_FULL ? &b->step->trained_weights : &b->step->frozen_weights) +=
-        b->repeats * weights;
+    bool trained = recipe->method == RECIPE_FULL;
+    *(trained ? &b->step->trained_weights : &b->step->frozen_weights) += b->repeats * weights;
+    b->step->trained_tensors += trained ? b->repeats : 0;
 }
 
 // What transformers' sdpa adds around its kernel under a mask: it copies keys and values for each
@@ -281,10 +283,13 @@ static void add_feed_forward(struct step_build *b, enum model_layer kind,
     double tokens = b->tokens, size = step_element_bytes(b),
            input = size * b->input_tokens * (double)model->width;
     bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL;
+    bool composed = model->composed_gelu && kernels == STACK_EAGER;
     double held = model->gated ? kernels == STACK_EAGER ? 3 : 2 : 1; // gate, up, their activation
     bool sparse = kind == MODEL_SPARSE;
     double dense_width = (double)(sparse ? model->shared_width : model->ffn_width) / b->tensor;
     struct traffic gate = (model->gated ? gate_traffic : gelu_traffic)[kernels];
+    if (composed)
+        gate = composed_gelu;
     if (sparse)
         b->moe = moe_of(b->request, tokens);
     double routed = sparse ? b->moe.copies : 0;
@@ -298,7 +303,7 @@ static void add_feed_forward(struct step_build *b, enum model_layer kind,
             bool needs = step_trains_linear(b, l) || recipe_targets(recipe, l);
             bool expert = l->role == MODEL_EXPERT; // its input is the dispatched rows
             bool *first = expert ? &saved_rows : &saved;
-            step_add_linear(b, l, false, needs && !*first && !remakes,
+            step_add_linear(b, l, false, needs && (!*first || casts_each(b)) && !remakes,
                             expert ? size * routed * (double)model->width : input);
             *first |= needs;
             continue;
@@ -311,7 +316,7 @@ static void add_feed_forward(struct step_build *b, enum model_layer kind,
     }
     if (dense_width > 0)
         step_add_elementwise(b, "activation", gate, tokens * dense_width,
-                             held * size * tokens * dense_width);
+                             (composed ? composed_gelu_kept : held * size) * tokens * dense_width);
     if (sparse)
         add_experts(b, gate, routed * expert_width);
 }
@@ -341,6 +346,7 @@ static void add_layer(struct step_build *b, enum model_layer kind)
     size_t count = model_linears(model, kind, linears), norm_count = model_norms(model, norms);
     double width = (double)model->width, size = step_element_bytes(b);
     bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL, saved = false;
+    bool own = casts_each(b);
     double trained = b->step->trained_weights, frozen = b->step->frozen_weights,
            quantized = b->step->quantized_weights;
     b->kept = b->lean = 0;
@@ -360,8 +366,8 @@ static void add_layer(struct step_build *b, enum model_layer kind)
         bool output =
             !strcmp(l->name, "o"); // its input is the output of attention, which is kept already
         bool needs = step_trains_linear(b, l) || recipe_targets(recipe, l);
-        bool first = needs && !saved && !output && !remakes && l->in == model->width;
-        step_add_linear(b, l, output, first, size * b->input_tokens * width);
+        bool keeps = needs && (!saved || own) && !output && !remakes && l->in == model->width;
+        step_add_linear(b, l, output, keeps, size * b->input_tokens * width);
         saved |= needs && !output;
     }
     if (!model->learned_positions)
@@ -370,9 +376,11 @@ static void add_layer(struct step_build *b, enum model_layer kind)
             b->tokens * (double)(model_query_width(model) + model_key_width(model)) / b->tensor, 0);
     add_attention(b);
     add_feed_forward(b, kind, linears, count);
-    step_add_elementwise(b, "residual", residual_traffic[kernels], 2 * b->own_tokens * width, 0);
+    bool wide = kernels == STACK_EAGER && step_autocasts(b->request);
+    step_add_elementwise(b, "residual", wide ? wide_residual : residual_traffic[kernels],
+                         2 * b->own_tokens * width, 0);
     if (kernels == STACK_EAGER)
-        step_add_elementwise(b, "sums of gradients", (struct traffic){ 0, 6, 0, 0, 1 },
+        step_add_elementwise(b, "sums of gradients", (struct traffic){ 0, wide ? 12 : 6, 0, 0, 1 },
                              gradient_sums(model, linears, count) * b->own_tokens * width, 0);
 
     double layer = (b->step->trained_weights - trained + b->step->frozen_weights - frozen +
@@ -459,6 +467,11 @@ static void add_encoder(struct step_build *b)
     b->step->images_kept_bytes = encoder.kept_bytes / stages;
 }
 
+// Adafactor goes from tensor to tensor, by 28 of PyTorch's operations: 143 bytes a weight in 207 ms
+// of 6B in bf16 on an H200, of which 18 are casts. The host starts them in the time of two launches
+// with a graph (bench/results/h200.md).
+static const double adafactor_bytes = 143, adafactor_bytes_fp32 = 125, adafactor_launches = 2;
+
 // Once per optimizer step: each trained weight with its gradient and states is read and written.
 static void add_update(struct step_build *b)
 {
@@ -467,17 +480,20 @@ static void add_update(struct step_build *b)
     double shards = r->layout->zero ? (double)layout_shards(r->layout) : 1;
     double weights =
         moe_held(b->step->trained_weights, b->step->expert_trained_weights, shards, r->layout);
-    double gradient = recipe_dtype_bytes(r->stack->exact_gradients       ? recipe->states
-                                         : recipe->method == RECIPE_FULL ? r->stack->gradients
-                                                                         : recipe->adapter_dtype);
+    double gradient = recipe_dtype_bytes(stack_gradients(r->stack, recipe));
     double states = recipe_state_bytes(recipe, recipe->states);
     double weight = recipe_dtype_bytes(recipe->weights);
+    struct step_op update = { .name = "optimizer",
+                              .phase = STEP_UPDATE,
+                              .kind = STEP_OPTIMIZER,
+                              .bytes = weights * (gradient + 2 * states + 2 * weight),
+                              .launches = 64 };
+    if (recipe->optimizer == RECIPE_ADAFACTOR) {
+        update.bytes = weights * (weight < 4 ? adafactor_bytes : adafactor_bytes_fp32);
+        update.launches = adafactor_launches * b->step->trained_tensors;
+    }
     b->repeats = 1;
-    step_add(b, &(struct step_op){ .name = "optimizer",
-                                   .phase = STEP_UPDATE,
-                                   .kind = STEP_OPTIMIZER,
-                                   .bytes = weights * (gradient + 2 * states + 2 * weight),
-                                   .launches = 64 });
+    step_add(b, &update);
     step_add(b, &(struct step_op){ .name = "clip",
                                    .phase = STEP_UPDATE,
                                    .kind = STEP_OPTIMIZER,

@@ -93,6 +93,9 @@ struct step_request {
 // Whether weights are fp32 and products, in 16 bits, read copies that autocast makes. Embedding,
 // norms and so the residual stream are fp32 then.
 bool step_autocasts(const struct step_request *request);
+// Under a pipeline PyTorch's FSDP leaves the weights of a stage gathered and sums whole gradients,
+// so as not to gather and reduce for each piece (torchtitan's default, reshard_after_forward).
+bool step_stays_gathered(const struct step_request *request);
 
 double step_rounds(const struct step_request *request);  // at least one
 double step_updates(const struct step_request *request); // at most one for each that is trained on
@@ -161,6 +164,7 @@ struct step {
     double quantized_weights;
     // Of these, what routed experts hold: shared by fewer GPUs than the rest.
     double expert_trained_weights, expert_frozen_weights, expert_quantized_weights;
+    double trained_tensors;       // as the optimizer has them
     double sparse_layers;         // of layers, those with experts
     double largest_layer_weights; // of one layer: what FSDP gathers at a time
     double images_kept_bytes;     // pixels, and what a trained encoder keeps for its backward

@@ -38,8 +38,16 @@ double step_element_bytes(const struct step_build *build); // of activations and
 void step_add(struct step_build *build, const struct step_op *op);
 void step_add_elementwise(struct step_build *build, const char *name, struct traffic traffic,
                           double elements, double kept_bytes);
-struct step_op step_product(const struct step_build *build, const char *name, enum step_phase phase,
+
+// Products over elements of that many bytes: one, those of a linear (forward, to its input, to its
+// weight) and those of its adapter, named by its factors. The encoder of images has the same.
+enum { STEP_LINEAR_PRODUCTS = 3, STEP_ADAPTER_PRODUCTS = 6 };
+struct step_op step_product(double element_bytes, const char *name, enum step_phase phase,
                             double rows, double columns, double depth);
+void step_linear_products(struct step_op *products, double element_bytes, const char *name,
+                          double rows, double in, double out);
+void step_adapter_products(struct step_op *products, double element_bytes, const char *const *names,
+                           double rows, double in, double out, double rank);
 
 // Whether the weights of a linear are trained themselves.
 bool step_trains_linear(const struct step_build *build, const struct model_linear *linear);

@@ -5,6 +5,41 @@
 
 #include <math.h>
 
+struct step_op step_product(double element_bytes, const char *name, enum step_phase phase,
+                            double rows, double columns, double depth)
+{
+    double elements = rows * depth + depth * columns + rows * columns;
+    return (struct step_op){ .name = name,
+                             .phase = phase,
+                             .kind = STEP_MATMUL,
+                             .flops = 2 * rows * columns * depth,
+                             .bytes = element_bytes * elements,
+                             .rows = rows,
+                             .columns = columns,
+                             .depth = depth,
+                             .launches = 1 };
+}
+
+void step_linear_products(struct step_op *products, double element_bytes, const char *name,
+                          double rows, double in, double out)
+{
+    products[0] = step_product(element_bytes, name, STEP_FORWARD, rows, out, in);
+    products[1] = step_product(element_bytes, name, STEP_BACKWARD, rows, in, out);
+    products[2] = step_product(element_bytes, name, STEP_BACKWARD, in, out, rows);
+}
+
+void step_adapter_products(struct step_op *products, double element_bytes, const char *const *names,
+                           double rows, double in, double out, double rank)
+{
+    const char *a = names[0], *b = names[1];
+    products[0] = step_product(element_bytes, a, STEP_FORWARD, rows, rank, in);
+    products[1] = step_product(element_bytes, b, STEP_FORWARD, rows, out, rank);
+    products[2] = step_product(element_bytes, b, STEP_BACKWARD, rank, out, rows);
+    products[3] = step_product(element_bytes, b, STEP_BACKWARD, rows, rank, out);
+    products[4] = step_product(element_bytes, a, STEP_BACKWARD, rank, in, rows);
+    products[5] = step_product(element_bytes, a, STEP_BACKWARD, rows, in, rank);
+}
+
 bool step_trains_linear(const struct step_build *b, const struct model_linear *linear)
 {
     const struct recipe *recipe = b->request->recipe;
@@ -45,16 +80,11 @@ static void add_adapter(struct step_build *b, double rows, double in, double out
     const struct recipe *recipe = b->request->recipe;
     const struct adapter_cost *cost = adapter_cost(b);
     double rank = (double)recipe->rank;
-    struct step_op ops[] = {
-        step_product(b, "adapter a", STEP_FORWARD, rows, rank, in),
-        step_product(b, "adapter b", STEP_FORWARD, rows, out, rank),
-        step_product(b, "adapter b", STEP_BACKWARD, rank, out, rows),
-        step_product(b, "adapter b", STEP_BACKWARD, rows, rank, out),
-        step_product(b, "adapter a", STEP_BACKWARD, rank, in, rows),
-        step_product(b, "adapter a", STEP_BACKWARD, rows, in, rank),
-    };
+    static const char *const names[] = { "adapter a", "adapter b" };
+    struct step_op ops[STEP_ADAPTER_PRODUCTS];
+    step_adapter_products(ops, step_element_bytes(b), names, rows, in, out, rank);
     ops[0].kept_bytes = rows * rank * (cost->fp32 ? 4 : 2);
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+    for (size_t i = 0; i < STEP_ADAPTER_PRODUCTS; i++) {
         ops[i].bytes *= cost->fp32 ? 2 : 1;
         ops[i].fp32 = cost->fp32;
         step_add(b, &ops[i]);
@@ -81,7 +111,7 @@ static void add_adapter(struct step_build *b, double rows, double in, double out
 // values in PyTorch: a shift and a mask over 32-bit copies, the zeros taken off, the scale
 // multiplied, each a kernel that reads and writes all weights (22 bytes by Qwen's runs of 7B to
 // 72B).
-static const struct {
+static const struct dequantizer {
     double bytes, launches;
 } dequantizers[] = {
     [RECIPE_NF4] = { 4.3, 2 },  [RECIPE_NF4_NESTED] = { 4.2, 2 },
@@ -89,15 +119,24 @@ static const struct {
     [RECIPE_INT8] = { 5, 2 },
 };
 
-static void add_dequantize(struct step_build *b, const char *name, double weights)
+// torchao makes NF4 of PyTorch's operations: 64-bit indices of both halves of a byte, two searches,
+// a concatenation, a product with the scales (bench/gpu/nf4_in_torch.py: 58 to 63 bytes for a
+// weight, 25 kernels). Compiled they are one or two: alone they take 17 to 27 bytes, but
+// torchtune's published steps leave no room for more than a kernel's.
+static const struct dequantizer in_torch = { 58, 25 };
+
+static void add_dequantize(struct step_build *b, double weights)
 {
-    int quantization = b->request->recipe->quantization;
+    const struct recipe *recipe = b->request->recipe;
+    struct dequantizer dequantizer = stack_widens_in_parts(b->request->stack, recipe)
+                                         ? in_torch
+                                         : dequantizers[recipe->quantization];
     for (int phase = STEP_FORWARD; phase <= STEP_BACKWARD; phase += STEP_BACKWARD - STEP_FORWARD)
-        step_add(b, &(struct step_op){ .name = name,
+        step_add(b, &(struct step_op){ .name = "dequantize",
                                        .phase = (enum step_phase)phase,
                                        .kind = STEP_DEQUANTIZE,
-                                       .bytes = dequantizers[quantization].bytes * weights,
-                                       .launches = dequantizers[quantization].launches });
+                                       .bytes = dequantizer.bytes * weights,
+                                       .launches = dequantizer.launches });
 }
 
 // 8- and 4-bit products need their operands cast: activations each time, trained weights each time.
@@ -121,6 +160,22 @@ static void add_casts(struct step_build *b, double rows, double in, double out, 
         step_add_elementwise(b, "weight cast", weight, in * out, 0);
 }
 
+// Autocast makes 16-bit copies of fp32 weights: of those that are trained once in a pass, whose
+// gradients become fp32 again, of others for each product. An input that is fp32 is copied for each
+// linear that reads it, and its gradient cast back. Those casts reach 0.46 of a copy's rate: 37 ms
+// in a step of 8B with 4,096 tokens on an H200 (bench/results/h200.md). PyTorch starts them without
+// coming back to Python.
+static void add_autocast(struct step_build *b, double rows, double in, double weights, bool trained)
+{
+    const double widened = 6 / 0.46, launch = 0.3;
+    bool eager = b->request->stack->kernels == STACK_EAGER;
+    struct traffic weight = { 6, trained ? widened : 0, launch, trained ? launch : 0, 1 };
+    struct traffic input = { 6, widened, launch, launch, 1 };
+    step_add_elementwise(b, "cast of weights", weight, weights, 0);
+    if (eager && (int64_t)in == b->request->model->width)
+        step_add_elementwise(b, "cast of inputs", input, rows * in, 0);
+}
+
 // Counts weights that are held alike; those of routed experts also by themselves.
 static void hold(double weights, double *all, double *experts, bool routed)
 {
@@ -133,11 +188,12 @@ static void hold(double weights, double *all, double *experts, bool routed)
 static void add_magnitudes(struct step_build *b, double rows, double in, double out)
 {
     size_t first = b->step->count;
-    double rank = (double)b->request->recipe->rank;
-    const struct step_op ops[] = { step_product(b, "magnitudes", STEP_FORWARD, out, in, rank),
-                                   step_product(b, "magnitudes", STEP_BACKWARD, out, in, rank),
-                                   step_product(b, "magnitudes", STEP_BACKWARD, rows, out, in),
-                                   step_product(b, "magnitudes", STEP_BACKWARD, rows, out, rank) };
+    double rank = (double)b->request->recipe->rank, size = step_element_bytes(b);
+    const struct step_op ops[] = { step_product(size, "magnitudes", STEP_FORWARD, out, in, rank),
+                                   step_product(size, "magnitudes", STEP_BACKWARD, out, in, rank),
+                                   step_product(size, "magnitudes", STEP_BACKWARD, rows, out, in),
+                                   step_product(size, "magnitudes", STEP_BACKWARD, rows, out,
+                                                rank) };
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         step_add(b, &ops[i]);
     step_add_elementwise(b, "magnitudes", (struct traffic){ 4, 6, 1, 1, 0 }, rows * out, 0);
@@ -145,73 +201,113 @@ static void add_magnitudes(struct step_build *b, double rows, double in, double 
         b->step->ops[i].adapter = true; // a reference skips them
 }
 
-// Whether inputs are kept in 8 bits: of the input and its cast, which the backward pass reads, a
-// compiler keeps the smaller one.
-static bool casts_kept(const struct step_build *b, bool small)
+// What this GPU has of a linear, and what is done with it.
+struct part {
+    const struct model_linear *linear;
+    double in, out; // after tensor parallelism has split it
+    double copies;  // routed experts that are held here; of others 1
+    double rows;    // of the input of each copy
+    bool routed, trained, adapted;
+    bool small;     // products of 8 or 4 bits
+    bool quantized; // frozen weights of few bits
+};
+
+static struct part part_of(const struct step_build *b, const struct model_linear *linear,
+                           bool row_split)
 {
-    return small && b->request->stack->kernels == STACK_COMPILED;
+    const struct recipe *recipe = b->request->recipe;
+    bool routed = linear->role == MODEL_EXPERT;
+    bool narrowed = linear->role != MODEL_HEAD && linear->role != MODEL_ROUTER;
+    double copies = routed ? b->moe.experts : 1;
+    struct part part = {
+        .linear = linear,
+        .in = (double)linear->in,
+        .out = (double)linear->out,
+        .copies = copies,
+        .rows = routed ? b->moe.copies / copies : b->tokens,
+        .routed = routed,
+        .trained = step_trains_linear(b, linear),
+        .adapted = recipe_targets(recipe, linear),
+        .small = narrowed && recipe_is_small(recipe),
+        .quantized = narrowed && recipe->method == RECIPE_QLORA,
+    };
+    *(row_split ? &part.in : &part.out) /= routed ? b->moe.tensor : b->tensor;
+    return part;
+}
+
+// Of the input and its 8-bit cast, which the backward pass reads, a compiler keeps the smaller one.
+static double kept_of_input(const struct step_build *b, const struct part *p, double input_bytes)
+{
+    bool cast = p->small && p->trained && b->request->stack->kernels == STACK_COMPILED;
+    bool reads = p->trained || (p->adapted && adapter_cost(b)->copy_bytes == 0);
+    return !reads ? 0 : cast ? input_bytes / 2 : input_bytes;
+}
+
+// The products of the weights themselves. input_bytes: kept of the input if one of them reads it.
+static void add_products(struct step_build *b, const struct part *p, double input_bytes)
+{
+    const struct step_request *r = b->request;
+    double size = step_element_bytes(b), outputs = p->rows * p->copies * p->out;
+    bool padded = p->routed || (p->linear->role == MODEL_HEAD && r->stack->pads_vocabulary);
+    struct step_op ops[STEP_LINEAR_PRODUCTS];
+    step_linear_products(ops, size, p->linear->name, p->rows, p->in, p->out);
+    struct step_op *forward = &ops[0], *to_input = &ops[1], *to_weight = &ops[2];
+    for (int i = 0; i < STEP_LINEAR_PRODUCTS; i++) {
+        ops[i].small = p->small;
+        ops[i].aligned = padded || b->tensor > 1 ? 0 : step_alignment(size, p->in, p->out);
+        if (p->routed)
+            moe_repeat(&ops[i], &b->moe, r);
+    }
+    if (p->routed)
+        to_weight->bytes += moe_gradient_bytes(&b->moe, r->model, p->copies * p->in * p->out);
+    forward->weighs = to_input->weighs =
+        p->routed ? moe_tensors(&b->moe, r->model) : p->linear->role != MODEL_ROUTER;
+    forward->output_bytes = size * outputs;
+    forward->kept_bytes = kept_of_input(b, p, input_bytes);
+    if (p->quantized && r->stack->casts_quantized)
+        forward->kept_bytes += 2 * outputs;
+    step_add(b, forward);
+    step_add(b, to_input);
+    if (p->trained)
+        step_add(b, to_weight);
+}
+
+static void count_weights(struct step_build *b, const struct part *p, bool row_split)
+{
+    struct step *step = b->step;
+    double in = (double)p->linear->in, out = (double)p->linear->out;
+    double weights = b->repeats * p->copies * p->in * p->out;
+    step->trained_tensors += b->repeats * (p->trained + 2 * p->adapted);
+    if (p->trained)
+        hold(weights, &step->trained_weights, &step->expert_trained_weights, p->routed);
+    else if (p->quantized)
+        hold(weights, &step->quantized_weights, &step->expert_quantized_weights, p->routed);
+    else
+        hold(weights, &step->frozen_weights, &step->expert_frozen_weights, p->routed);
+    if (p->adapted) // of its two factors, one is split
+        hold(b->repeats * p->copies * (double)b->request->recipe->rank *
+                 (row_split ? p->in + out : in + p->out),
+             &step->trained_weights, &step->expert_trained_weights, p->routed);
 }
 
 void step_add_linear(struct step_build *b, const struct model_linear *linear, bool row_split,
                      bool saves_input, double input_bytes)
 {
-    const struct recipe *recipe = b->request->recipe;
-    bool routed = linear->role == MODEL_EXPERT;
-    double in = (double)linear->in, out = (double)linear->out;
-    *(row_split ? &in : &out) /= routed ? b->moe.tensor : b->tensor;
-    double copies = routed ? b->moe.experts : 1;
-    double rows = routed ? b->moe.copies / copies : b->tokens; // per copy held here
-    bool trained = step_trains_linear(b, linear), adapted = recipe_targets(recipe, linear);
+    struct part p = part_of(b, linear, row_split);
+    double rows = p.rows * p.copies, weights = p.copies * p.in * p.out;
     b->linear = linear;
-    bool small =
-        recipe_is_small(recipe) && linear->role != MODEL_HEAD && linear->role != MODEL_ROUTER;
-    struct step_op forward = step_product(b, linear->name, STEP_FORWARD, rows, out, in);
-    struct step_op to_input = step_product(b, linear->name, STEP_BACKWARD, rows, in, out);
-    struct step_op to_weight = step_product(b, linear->name, STEP_BACKWARD, in, out, rows);
-    struct step_op *ops[] = { &forward, &to_input, &to_weight };
-    bool padded = routed || (linear->role == MODEL_HEAD && b->request->stack->pads_vocabulary);
-    for (int i = 0; i < 3; i++) {
-        ops[i]->small = small;
-        ops[i]->aligned =
-            padded || b->tensor > 1 ? 0 : step_alignment(step_element_bytes(b), in, out);
-        if (routed)
-            moe_repeat(ops[i], &b->moe, b->request);
-    }
-    if (routed)
-        to_weight.bytes += moe_gradient_bytes(&b->moe, b->request->model, copies * in * out);
-    forward.weighs = to_input.weighs =
-        routed ? moe_tensors(&b->moe, b->request->model) : linear->role != MODEL_ROUTER;
-    b->products += !routed;
-    forward.output_bytes = step_element_bytes(b) * rows * copies * out;
-    if (saves_input && (trained || (adapted && adapter_cost(b)->copy_bytes == 0)))
-        forward.kept_bytes = casts_kept(b, small && trained) ? input_bytes / 2 : input_bytes;
-    bool quantized = recipe->method == RECIPE_QLORA && linear->role != MODEL_HEAD &&
-                     linear->role != MODEL_ROUTER;
-    if (quantized && b->request->stack->casts_quantized)
-        forward.kept_bytes += 2 * rows * copies * out;
-    if (quantized)
-        add_dequantize(b, "dequantize", copies * in * out);
-    step_add(b, &forward);
-    step_add(b, &to_input);
-    if (trained)
-        step_add(b, &to_weight);
-    if (small)
-        add_casts(b, rows * copies, in, out, trained);
-    if (adapted)
-        add_adapter(b, rows * copies, in, out, routed ? moe_turns(&b->moe) : 1);
-    if (adapted && recipe->dora)
-        add_magnitudes(b, rows, in, out);
+    b->products += !p.routed;
+    if (p.quantized)
+        add_dequantize(b, weights);
+    add_products(b, &p, saves_input ? input_bytes : 0);
+    if (p.small)
+        add_casts(b, rows, p.in, p.out, p.trained);
+    else if (step_autocasts(b->request))
+        add_autocast(b, rows, p.in, weights, p.trained);
+    if (p.adapted)
+        add_adapter(b, rows, p.in, p.out, p.routed ? moe_turns(&b->moe) : 1);
+    if (p.adapted && b->request->recipe->dora)
+        add_magnitudes(b, p.rows, p.in, p.out);
     b->linear = NULL;
-    struct step *step = b->step;
-    double weights = b->repeats * copies * in * out;
-    if (trained)
-        hold(weights, &step->trained_weights, &step->expert_trained_weights, routed);
-    else if (quantized)
-        hold(weights, &step->quantized_weights, &step->expert_quantized_weights, routed);
-    else
-        hold(weights, &step->frozen_weights, &step->expert_frozen_weights, routed);
-    if (adapted)
-        hold(b->repeats * copies * (double)recipe->rank *
-                 (row_split ? in + (double)linear->out : (double)linear->in + out),
-             &step->trained_weights, &step->expert_trained_weights, routed);
+    count_weights(b, &p, row_split);
 }

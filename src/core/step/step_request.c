@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a request says of a step before it is listed: its batch, its rounds, its types.
 
+#include "core/step/shared_base.h"
 #include "core/step/step.h"
 
 #include <math.h>
@@ -16,6 +17,13 @@ bool step_autocasts(const struct step_request *r)
     return wide && !masters && recipe->precision != RECIPE_FP32 &&
            (r->stack->autocasts == STACK_ALWAYS_CASTS ||
             (r->stack->autocasts == STACK_CASTS_UNSHARDED && !sharded));
+}
+
+bool step_stays_gathered(const struct step_request *r)
+{
+    const struct layout *layout = r->layout;
+    return layout->zero == 3 && !shared_base(r) && layout_shards(layout) > 1 &&
+           !stack_is_deepspeed(r->stack) && layout->pipeline > 1 && !layout->split;
 }
 
 double step_rounds(const struct step_request *request)

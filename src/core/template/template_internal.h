@@ -188,7 +188,6 @@ bool template_equal(struct template_run *run, int line, struct template_value a,
                     struct template_value b);
 
 struct template_value template_eval(struct template_run *run, const struct template_node *node);
-void template_exec(struct template_run *run, const struct template_node *body);
 void template_write(struct template_run *run, int line, struct template_value value);
 struct template_value template_call_macro(struct template_run *run, struct call *call,
                                           const struct template_node *macro, bool captured);

@@ -89,7 +89,7 @@ struct template_node *template_node(struct parser *in, enum node_kind kind)
 
 enum { NAMES = 2000 }; // they are looked for one after the other; real templates have some dozens
 
-int template_name(struct parser *in, struct text name)
+static int number_of(struct parser *in, struct text name)
 {
     struct template *t = in->template;
     for (int i = 0; i < t->name_count; i++)
@@ -119,7 +119,7 @@ struct template_node *template_use(struct parser *in, struct text name)
                               (size_t)room * sizeof *in->uses);
         in->use_room = room;
     }
-    in->uses[in->use_count++] = (struct name_use){ node, in->scope, template_name(in, name) };
+    in->uses[in->use_count++] = (struct name_use){ node, in->scope, number_of(in, name) };
     return node;
 }
 
@@ -131,9 +131,10 @@ static struct template_binding *find_binding(const struct template_scope *scope,
     return NULL;
 }
 
-int template_store(struct parser *in, struct text text)
+// The slot of a name that is set in this scope.
+static int store(struct parser *in, struct text text)
 {
-    int name = template_name(in, text);
+    int name = number_of(in, text);
     struct template_scope *scope = in->scope;
     struct template_binding *binding = find_binding(scope, name);
     if (binding)
@@ -284,7 +285,7 @@ static struct template_node *parse_target(struct parser *in)
     struct template_node *node = template_use(in, name);
     in->uses[in->use_count - 1].node = NULL;
     node->line = token->line;
-    node->slot = template_store(in, name);
+    node->slot = store(in, name);
     return node;
 }
 
@@ -316,7 +317,7 @@ static struct template_node *parse_for(struct parser *in)
     node->scope = open_scope(in);
     in->soft = 0;
     parse_targets(in, node);
-    node->slot = template_store(in, TEXT("loop"));
+    node->slot = store(in, TEXT("loop"));
     node->scope->fixed = node->scope->count;
     template_expect(in, TOKEN_NAME, "in");
     close_scope(in);
@@ -380,7 +381,7 @@ static struct template_node *parse_macro(struct parser *in)
     struct template_argument parameters[TEMPLATE_ARGUMENTS] = { 0 };
     int count = 0;
     node->name = template_expect_name(in);
-    node->slot = template_store(in, node->name);
+    node->slot = store(in, node->name);
     template_expect(in, TOKEN_SIGN, "(");
     node->first_slot = in->template->slot_count;
     node->scope = open_scope(in);
@@ -390,7 +391,7 @@ static struct template_node *parse_macro(struct parser *in)
         if (count == TEMPLATE_ARGUMENTS)
             return template_refuse(in, "a macro has more than %d parameters", TEMPLATE_ARGUMENTS);
         parameters[count].name = template_expect_name(in);
-        parameters[count].slot = template_store(in, parameters[count].name);
+        parameters[count].slot = store(in, parameters[count].name);
         node->scope->fixed = node->scope->count;
         if (template_accept(in, TOKEN_SIGN, "="))
             parameters[count].value = template_parse_expression(in, true);

@@ -29,9 +29,7 @@ void *template_refuse(struct parser *in, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 struct template_node *template_node(struct parser *in, enum node_kind kind);
-int template_name(struct parser *in, struct text name);
 struct template_node *template_use(struct parser *in, struct text name); // a name in an expression
-int template_store(struct parser *in, struct text name);                 // its slot in this scope
 
 bool template_next_is(const struct parser *in, enum token_kind kind, const char *text);
 bool template_accept(struct parser *in, enum token_kind kind, const char *text);

@@ -58,6 +58,8 @@ static void repr_string(struct out *out, struct text string)
     out_char(out, quote);
 }
 
+static bool repr(struct out *out, struct template_value value, struct template_budget *budget);
+
 static bool repr_list(struct out *out, const struct template_list *list,
                       struct template_budget *budget)
 {
@@ -69,7 +71,7 @@ static bool repr_list(struct out *out, const struct template_list *list,
     for (size_t i = 0; i < list->count && good; i++) {
         if (i)
             out_bytes(out, ", ", 2);
-        good = template_value_repr(out, list->items[i], budget);
+        good = repr(out, list->items[i], budget);
     }
     if (tuple && list->count == 1)
         out_char(out, ',');
@@ -85,16 +87,15 @@ static bool repr_dict(struct out *out, const struct template_dict *dict,
     for (size_t i = 0; i < dict->count && good; i++) {
         if (i)
             out_bytes(out, ", ", 2);
-        good = template_value_repr(out, dict->entries[i].key, budget);
+        good = repr(out, dict->entries[i].key, budget);
         out_bytes(out, ": ", 2);
-        good = good && template_value_repr(out, dict->entries[i].value, budget);
+        good = good && repr(out, dict->entries[i].value, budget);
     }
     out_char(out, '}');
     return good;
 }
 
-bool template_value_repr(struct out *out, struct template_value value,
-                         struct template_budget *budget)
+static bool repr(struct out *out, struct template_value value, struct template_budget *budget)
 {
     if (value.kind == TEMPLATE_UNDEFINED) {
         out_put(out, "Undefined");

@@ -9,6 +9,8 @@
 
 enum { SCRATCH_BYTES = 256 * 1024 };
 
+static void exec(struct template_run *run, const struct template_node *body);
+
 struct template_value template_stop(struct template_run *run, int line, const char *format, ...)
 {
     if (!run->err) {
@@ -80,7 +82,7 @@ static struct template_value capture(struct template_run *run, const struct temp
 {
     struct out text = { .arena = &run->arena }, *outer = run->out;
     run->out = &text;
-    template_exec(run, body);
+    exec(run, body);
     run->out = outer;
     template_charge(run, body ? body->line : 0, text.room);
     return template_value_string(out_view(&text));
@@ -146,7 +148,7 @@ struct template_value template_call_macro(struct template_run *run, struct call 
     if (captured)
         result = capture(run, macro->body);
     else
-        template_exec(run, macro->body);
+        exec(run, macro->body);
     memcpy(run->slots + macro->first_slot, saved, size);
     run->depth--;
     return result;
@@ -349,7 +351,7 @@ static void exec_for(struct template_run *run, const struct template_node *node)
         assign(run, node->items, node->count, items->items[loop.index]);
         run->slots[node->slot] = (struct template_value){ .kind = TEMPLATE_LOOP, .loop = &loop };
         size_t start = run->out->size;
-        template_exec(run, node->body);
+        exec(run, node->body);
         if (run->watched)
             note_pass(run, items->items[loop.index], start);
         int leaving = run->leaving;
@@ -359,7 +361,7 @@ static void exec_for(struct template_run *run, const struct template_node *node)
     }
     run->slots[node->slot] = outer;
     if (!items->count && node->c)
-        template_exec(run, node->c);
+        exec(run, node->c);
 }
 
 static void exec_set_block(struct template_run *run, const struct template_node *node)
@@ -398,7 +400,7 @@ static void exec_generation(struct template_run *run, const struct template_node
 {
     enter_scope(run, node->scope);
     size_t start = run->out->size;
-    template_exec(run, node->body);
+    exec(run, node->body);
     if (run->out == run->root && !run->err)
         add_span(run, start, run->out->size);
 }
@@ -411,7 +413,7 @@ static void exec_with(struct template_run *run, const struct template_node *node
     for (int i = 0; i < node->count && !run->err; i++)
         assign(run, node->items + i, 1, values[i]);
     enter_scope(run, node->scope);
-    template_exec(run, node->body);
+    exec(run, node->body);
 }
 
 static void exec_one(struct template_run *run, const struct template_node *node)
@@ -425,8 +427,7 @@ static void exec_one(struct template_run *run, const struct template_node *node)
         break;
     case NODE_OUTPUT: emit(run, node->a); break;
     case NODE_IF:
-        template_exec(run, template_value_truth(template_eval(run, node->a)) ? node->body
-                                                                             : node->orelse);
+        exec(run, template_value_truth(template_eval(run, node->a)) ? node->body : node->orelse);
         break;
     case NODE_FOR: exec_for(run, node); break;
     case NODE_SET: {
@@ -446,7 +447,7 @@ static void exec_one(struct template_run *run, const struct template_node *node)
     }
 }
 
-void template_exec(struct template_run *run, const struct template_node *body)
+static void exec(struct template_run *run, const struct template_node *body)
 {
     if (++run->depth > run->limits.depth)
         template_stop(run, body ? body->line : 0, "nesting is deeper than %d levels",
@@ -504,6 +505,6 @@ enum err template_render(struct template_run *run, struct out *out)
         watch(run);
     else
         run->watched = NULL;
-    template_exec(run, template->body);
+    exec(run, template->body);
     return run->err;
 }

@@ -106,12 +106,10 @@ bool template_value_equal_within(struct template_value a, struct template_value 
                                  struct template_budget *budget);
 const char *template_value_kind_name(struct template_value value); // as Python names its type
 
-// Write what Python's str() and repr() write. False, without an error message, for values that have
-// no portable form: functions, generators, namespaces.
+// Writes what Python's str() writes. False, without an error message, for values that have no
+// portable form: functions, generators, namespaces.
 bool template_value_print(struct out *out, struct template_value value,
                           struct template_budget *budget);
-bool template_value_repr(struct out *out, struct template_value value,
-                         struct template_budget *budget);
 void template_value_print_real(struct out *out, double real);
 
 // Writes what Python's json.dumps() writes, with ensure_ascii=False unless ascii is set. A negative

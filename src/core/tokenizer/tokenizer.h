@@ -88,16 +88,43 @@ const char *tokenizer_kind(const struct tokenizer *tokenizer); // "byte-level BP
 
 // --- without a tokenizer file ------------------------------------------------
 
-// The built-in vocabulary. Its counts, multiplied by a family's factor, estimate those of a model
-// whose tokenizer is not available. Callers must print them as estimates.
+// The built-in vocabulary, which knows words of English and code.
 enum err tokenizer_builtin(struct tokenizer **out, struct arena *arena);
+
+enum {
+    TOKENIZER_SCRIPTS = 256, // more than Unicode has
+    TOKENIZER_DOUBT = 1000,  // deviations are added up in thousandths of a token
+};
+
+struct tokenizer_rate { // of a script
+    double tokens;      // per character; 0: counted with the built-in vocabulary
+    double spread;      // relative standard deviation over texts
+};
 
 struct tokenizer_family {
     const char *family, *matches;
-    double factor; // tokens of the family per token of the built-in vocabulary
+    double factor; // tokens of the family per token of the built-in vocabulary, in English and code
     double spread; // relative standard deviation of the factor over texts
     const char *source, *as_of;
+    struct tokenizer_rate accented;     // the same for other languages in Latin script
+    const struct tokenizer_rate *rates; // by unicode_script(): of other scripts
 };
 
 // The family that matches the model's name; the row "others" if none does.
 enum err tokenizer_family(struct tokenizer_family *out, struct arena *arena, const char *model);
+
+// What a text consists of: tokens of the built-in vocabulary where it is written in Latin script,
+// characters by unicode_script() elsewhere. Adds to it. A space before a word, and marks and
+// punctuation right after a letter of such a script, belong to them as they do for tokenizers.
+struct tokenizer_parts {
+    int64_t tokens, bytes, accents; // in Latin script
+    int64_t characters[TOKENIZER_SCRIPTS];
+};
+void tokenizer_parts_add(struct tokenizer_parts *parts, const struct tokenizer_family *family,
+                         const struct tokenizer *builtin, struct tokenizer_cache *cache,
+                         struct text text);
+
+// The family's tokens of these parts. *doubt: their standard deviation, as texts of one script
+// differ from its rate alike. Callers must print them as estimates.
+double tokenizer_estimate(const struct tokenizer_family *family,
+                          const struct tokenizer_parts *parts, double *doubt);

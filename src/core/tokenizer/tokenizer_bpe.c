@@ -126,10 +126,10 @@ void tokenizer_choose_first(struct tokenizer *t, struct arena *arena)
 
 static bool is_ascii(struct text word)
 {
-    char any = 0;
     for (size_t i = 0; i < word.size; i++)
-        any |= word.at[i];
-    return !(any & 0x80);
+        if (word.at[i] & 0x80)
+            return false;
+    return true;
 }
 
 static int32_t find_character(const struct tokenizer *t, struct text character)
@@ -169,13 +169,30 @@ static void put_characters(const struct tokenizer *t, struct symbols *s, struct 
 // --- short words -------------------------------------------------------------
 
 // A pair is a number: its rank, then its place, so that the lowest number is the leftmost pair of
-// the lowest rank. The lowest of a few dozen numbers is a handful of vector instructions.
-enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS, BLOCK = 16 };
-#define PAIR_NONE UINT32_MAX
+// the lowest rank. The lowest of a few dozen numbers is a handful of vector instructions; they are
+// signed, because x86-64 compares no others in vectors.
+enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS, BLOCK = 16, FOUR = 4 };
+#define PAIR_NONE INT32_MAX
+typedef int32_t pairs_of_four __attribute__((vector_size(FOUR * sizeof(int32_t))));
 
-static inline uint32_t pair_of(uint32_t rank, size_t place)
+static inline int32_t pair_of(uint32_t rank, size_t place)
 {
-    return rank == NO_RANK ? PAIR_NONE : rank << PLACE_BITS | (uint32_t)place;
+    return rank == NO_RANK ? PAIR_NONE : (int32_t)(rank << PLACE_BITS | (uint32_t)place);
+}
+
+static inline int32_t lowest_pair(const int32_t *pairs, size_t count)
+{
+    pairs_of_four lows = { PAIR_NONE, PAIR_NONE, PAIR_NONE, PAIR_NONE }, here;
+    for (size_t block = 0; block < count; block += BLOCK)
+        for (size_t i = block; i < block + BLOCK; i += FOUR) {
+            memcpy(&here, pairs + i, sizeof here);
+            pairs_of_four lower = here < lows; // all bits of a number set, or none
+            lows = (here & lower) | (lows & ~lower);
+        }
+    int32_t low = PAIR_NONE;
+    for (int i = 0; i < FOUR; i++)
+        low = lows[i] < low ? lows[i] : low;
+    return low;
 }
 
 // A pair whose rank is on its way from memory.
@@ -188,13 +205,14 @@ struct asked {
 // A word that is being merged. A symbol keeps the place where it begins; place 0 and the one after
 // the last symbol hold GUARD, which merges with nothing, so that every symbol has two neighbours.
 struct lane {
-    uint32_t pairs[PLACES]; // by the place of the left symbol
+    int32_t pairs[PLACES]; // by the place of the left symbol
     int32_t ids[PLACES];
     uint64_t used;         // places with a symbol or a guard
     size_t places;         // a multiple of BLOCK
     struct asked asked[2]; // the pairs that the last merge made
-    uint32_t lowest;       // the pair that merges next
+    int32_t lowest;        // the pair that merges next
     size_t word;           // its index
+    size_t tokens;         // so far
 };
 enum { GUARD = TOKENIZER_IDS, GUARDS = 2 };
 static_assert((int)BPE_BYTES + GUARDS <= (int)PLACES && TOKENIZER_IDS < 1 << (31 - PLACE_BITS),
@@ -205,11 +223,12 @@ static inline size_t place_after(const struct lane *lane, size_t place)
     return (size_t)lowest_bit(lane->used & ~UINT64_C(1) << place);
 }
 
-static inline struct asked ask(const struct tokenizer *t, struct lane *lane, size_t place)
+static inline struct asked ask(const struct tokenizer *t, struct lane *lane, size_t place,
+                               size_t after)
 {
     static const uint64_t empty[MERGE_BUCKET] = { MERGE_EMPTY, MERGE_EMPTY, MERGE_EMPTY,
                                                   MERGE_EMPTY };
-    int32_t left = lane->ids[place], right = lane->ids[place_after(lane, place)];
+    int32_t left = lane->ids[place], right = lane->ids[after];
     uint64_t pair = tokenizer_pair(left, right);
     const uint64_t *bucket = tokenizer_merges_bucket(&t->merges, pair);
     bucket = left == GUARD || right == GUARD ? empty : bucket;
@@ -218,7 +237,7 @@ static inline struct asked ask(const struct tokenizer *t, struct lane *lane, siz
     return (struct asked){ bucket, pair, place };
 }
 
-static inline uint32_t answer(const struct tokenizer *t, struct asked asked)
+static inline int32_t answer(const struct tokenizer *t, struct asked asked)
 {
     return pair_of(tokenizer_merges_rank(&t->merges, asked.bucket, asked.pair), asked.place);
 }
@@ -229,26 +248,25 @@ static void begin(const struct tokenizer *t, struct lane *lane, size_t count, co
     struct asked all[PLACES];
     lane->ids[0] = lane->ids[count + 1] = GUARD;
     lane->used = UINT64_MAX >> (PLACES - GUARDS - count);
+    lane->tokens = count;
     lane->places = (count + GUARDS + BLOCK - 1) / BLOCK * BLOCK;
-    memset(lane->pairs, 0xFF, lane->places * sizeof *lane->pairs);
+    for (size_t i = 0; i < lane->places; i++)
+        lane->pairs[i] = PAIR_NONE;
     for (size_t i = 1; word && i < count; i++)
         lane->pairs[i] =
             pair_of(t->byte_ranks[(unsigned char)word[i - 1] << 8 | (unsigned char)word[i]], i);
     for (size_t i = 1; !word && i < count; i++)
-        all[i] = ask(t, lane, i);
+        all[i] = ask(t, lane, i, i + 1);
     for (size_t i = 1; !word && i < count; i++)
         lane->pairs[i] = answer(t, all[i]);
-    lane->asked[0] = lane->asked[1] = ask(t, lane, 0);
+    lane->asked[0] = lane->asked[1] = ask(t, lane, 0, 1);
 }
 
 // Finds the pair that merges next, and asks for the token that it makes. False if there is none.
 static inline bool choose(const struct tokenizer *t, struct lane *lane)
 {
-    uint32_t low = PAIR_NONE;
-    for (size_t i = 0; i < lane->places; i += BLOCK)
-        for (size_t k = 0; k < BLOCK; k++)
-            low = lane->pairs[i + k] < low ? lane->pairs[i + k] : low;
-    uint32_t first = answer(t, lane->asked[0]), second = answer(t, lane->asked[1]);
+    int32_t low = lowest_pair(lane->pairs, lane->places);
+    int32_t first = answer(t, lane->asked[0]), second = answer(t, lane->asked[1]);
     lane->pairs[lane->asked[0].place] = first;
     lane->pairs[lane->asked[1].place] = second;
     low = first < low ? first : low;
@@ -263,13 +281,14 @@ static inline bool choose(const struct tokenizer *t, struct lane *lane)
 // Merges the pair, and asks for the ranks of the pairs that it makes with its neighbours.
 static inline void merge_lowest(const struct tokenizer *t, struct lane *lane)
 {
-    size_t left = lane->lowest % PLACES, right = place_after(lane, left);
+    size_t left = (uint32_t)lane->lowest % PLACES, right = place_after(lane, left);
     size_t before = 63 - (size_t)__builtin_clzll(lane->used & ((UINT64_C(1) << left) - 1));
     lane->ids[left] = t->merges.wholes[lane->lowest >> PLACE_BITS];
     lane->used &= ~(UINT64_C(1) << right);
     lane->pairs[right] = PAIR_NONE;
-    lane->asked[0] = ask(t, lane, left);
-    lane->asked[1] = ask(t, lane, before);
+    lane->tokens--;
+    lane->asked[0] = ask(t, lane, left, place_after(lane, left));
+    lane->asked[1] = ask(t, lane, before, left);
 }
 
 static void merge_short(const struct tokenizer *t, struct symbols *s, const char *word)
@@ -626,10 +645,19 @@ void tokenizer_bpe(const struct tokenizer *t, struct tokenizer_cache *cache, str
 
 enum { LANES = 16 };
 
-static void load(const struct tokenizer *t, struct lane *lane, struct text word)
+static void load(const struct tokenizer *t, struct lane *lane, const struct counted *words,
+                 size_t index)
 {
+    struct text word = words[index].word;
     uint32_t sizes[PLACES];
     struct symbols s = { lane->ids + 1, sizes, 0 };
+    lane->word = index;
+    if (t->byte_ranks && is_ascii(word)) {
+        for (size_t i = 0; i < word.size; i++)
+            s.ids[i] = t->first_ids[(unsigned char)word.at[i]];
+        begin(t, lane, word.size, word.at);
+        return;
+    }
     put_characters(t, &s, word);
     bool plain = t->byte_ranks && s.count == word.size;
     begin(t, lane, s.count, plain ? word.at : NULL);
@@ -640,21 +668,21 @@ static void load(const struct tokenizer *t, struct lane *lane, struct text word)
 void tokenizer_bpe_count(const struct tokenizer *t, struct counted *words, size_t count)
 {
     struct lane lanes[LANES];
-    for (size_t used = 0, next = 0;;) {
-        for (; used < LANES && next < count; used++, next++) {
-            lanes[used].word = next;
-            load(t, &lanes[used], words[next].word);
-        }
-        if (!used)
-            return;
+    size_t used = 0, next = 0;
+    while (used < LANES && next < count)
+        load(t, &lanes[used++], words, next++);
+    while (used) {
         for (size_t i = 0; i < used;) {
-            if (choose(t, &lanes[i])) {
+            struct lane *lane = &lanes[i];
+            if (choose(t, lane)) {
                 i++;
                 continue;
             }
-            words[lanes[i].word].tokens = (size_t)__builtin_popcountll(lanes[i].used) - GUARDS;
-            if (i != --used)
-                lanes[i] = lanes[used];
+            words[lane->word].tokens = lane->tokens;
+            if (next < count)
+                load(t, lane, words, next++);
+            else if (i != --used)
+                *lane = lanes[used];
         }
         for (size_t i = 0; i < used; i++)
             merge_lowest(t, &lanes[i]);

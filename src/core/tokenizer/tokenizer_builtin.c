@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in vocabulary, for estimates without a model's tokenizer, and its factors for known
-// model families (data/families.csv).
+// The built-in vocabulary, for estimates without a model's tokenizer.
 
 #include "base/embedded.h"
-#include "base/field.h"
 #include "core/tokenizer/tokenizer_internal.h"
 
-#include <math.h>
 #include <string.h>
-
-static struct text find_embedded(const char *name)
-{
-    for (const struct embedded *file = embedded_files; file->name; file++)
-        if (!strcmp(file->name, name))
-            return (struct text){ file->at, file->size };
-    return (struct text){ 0 };
-}
-
-// --- vocabulary --------------------------------------------------------------
 
 // A merge is stored as the ids of its two parts, 16 bits each; see tools/vocabulary.c.
 static enum err add_merges(struct tokenizer *t, struct arena *arena, struct text file)
@@ -42,7 +29,7 @@ static enum err add_merges(struct tokenizer *t, struct arena *arena, struct text
 
 enum err tokenizer_builtin(struct tokenizer **out, struct arena *arena)
 {
-    struct text file = find_embedded("vocabulary.bin");
+    struct text file = embedded_file("vocabulary.bin");
     if (!file.at)
         return fail(ERR_UNAVAILABLE, "this build has no built-in vocabulary (data/vocabulary.bin)");
     struct tokenizer *t = ARENA_NEW(arena, struct tokenizer, 1);
@@ -62,62 +49,5 @@ enum err tokenizer_builtin(struct tokenizer **out, struct arena *arena)
     TRY(tokenizer_finish(t, arena));
     t->scan = SCAN_CL100K; // the pattern it was trained with
     *out = t;
-    return OK;
-}
-
-// --- families ----------------------------------------------------------------
-
-static const struct field family_fields[] = {
-    FIELD_NEEDED(tokenizer_family, family, TEXT, "name of the family"),
-    FIELD_NEEDED(tokenizer_family, matches, TEXT,
-                 "parts of model names, lower case, separated by spaces"),
-    FIELD_NEEDED(tokenizer_family, factor, NUMBER,
-                 "tokens of the family per token of the built-in vocabulary"),
-    FIELD_NEEDED(tokenizer_family, spread, SHARE,
-                 "relative standard deviation of the factor over texts"),
-    FIELD_NEEDED(tokenizer_family, source, TEXT, "how it was measured"),
-    FIELD_NEEDED(tokenizer_family, as_of, DATE, "when"),
-    { 0 },
-};
-
-// Whether the model's name contains the part, ignoring case and punctuation.
-static bool holds(const char *model, struct text part)
-{
-    for (const char *start = model; *start; start++) {
-        size_t i = 0;
-        for (const char *c = start; i < part.size && *c; c++) {
-            char letter = *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c;
-            if (letter == '-' || letter == '_' || letter == '.')
-                continue;
-            if (letter != part.at[i])
-                break;
-            i++;
-        }
-        if (i == part.size)
-            return true;
-    }
-    return false;
-}
-
-enum err tokenizer_family(struct tokenizer_family *out, struct arena *arena, const char *model)
-{
-    struct text file = find_embedded("families.csv");
-    void *rows;
-    size_t count, longest = 0;
-    if (!file.at)
-        return fail(ERR_UNAVAILABLE, "this build has no data/families.csv");
-    TRY(field_read_csv(family_fields, sizeof *out, &rows, &count, arena, file, "families.csv"));
-    const struct tokenizer_family *families = rows;
-    if (!count)
-        return fail(ERR_BUG, "data/families.csv has no rows");
-    *out = families[count - 1]; // the last row is for all others
-    for (size_t i = 0; i < count; i++) {
-        struct text parts = text_of(families[i].matches), part;
-        while (text_next(&parts, ' ', &part))
-            if (part.size > longest && holds(model, part)) {
-                *out = families[i];
-                longest = part.size;
-            }
-    }
     return OK;
 }

@@ -69,7 +69,6 @@ void tokenizer_vocabulary_fetch(const struct vocabulary *v, struct text token);
 void tokenizer_vocabulary_mark(struct vocabulary *v, struct arena *arena);
 // False: no token has the bytes. Otherwise fetches as above. Needs the marks.
 bool tokenizer_vocabulary_may_have(const struct vocabulary *v, struct text token);
-uint64_t tokenizer_hash(const char *at, size_t size);
 
 // --- merges ------------------------------------------------------------------
 
@@ -292,8 +291,6 @@ struct tokenizer {
     int32_t size; // largest id plus one, including added tokens
 };
 
-enum err tokenizer_read_json(struct tokenizer *t, struct arena *arena, struct text file,
-                             const char *name);
 enum err tokenizer_read_ranks(struct tokenizer *t, struct arena *arena, struct text file,
                               const char *name);
 enum err tokenizer_read_pieces(struct tokenizer *t, struct arena *arena, struct text file,

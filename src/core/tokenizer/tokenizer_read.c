@@ -518,8 +518,8 @@ static enum err read_file(struct reading *r, struct json_reader *in)
     return tokenizer_finish(r->t, r->arena);
 }
 
-enum err tokenizer_read_json(struct tokenizer *t, struct arena *arena, struct text file,
-                             const char *name)
+static enum err read_json(struct tokenizer *t, struct arena *arena, struct text file,
+                          const char *name)
 {
     struct arena scratch = { 0 };
     struct reading reading = { .t = t, .arena = arena, .scratch = &scratch, .name = name };
@@ -576,5 +576,5 @@ enum err tokenizer_read(struct tokenizer **out, struct arena *arena, struct text
         return tokenizer_read_pieces(t, arena, file, name);
     if (is_rank_file(file))
         return tokenizer_read_ranks(t, arena, file, name);
-    return tokenizer_read_json(t, arena, file, name);
+    return read_json(t, arena, file, name);
 }

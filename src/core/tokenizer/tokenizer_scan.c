@@ -4,10 +4,10 @@
 // A scanner finds the end of the word at `at` exactly as its regular expression would;
 // test/core/tokenizer/test_tokenizer.c compares them with the patterns. ASCII is classified by a
 // table, eight bytes at once; the rest by Unicode class.
-//
-// Long because scanners are fast only if what they share is compiled into each of them.
+// Scanners are fast only if what they share is compiled into each of them.
 
 #include "core/tokenizer/tokenizer_internal.h"
+#include "core/tokenizer/tokenizer_window.h"
 
 #include <string.h>
 
@@ -497,81 +497,6 @@ static __attribute__((noinline)) const char *word_deepseek(const char *at, const
 
 // --- many words --------------------------------------------------------------
 
-// Classes of the next 64 bytes, one bit each; bits after the end are 0.
-struct window {
-    uint64_t letters; // of ASCII
-    uint64_t uppers;
-    uint64_t spaces;
-    uint64_t digits;
-    uint64_t symbols; // of ASCII, except the apostrophe
-    uint64_t newlines, tabs, slashes;
-};
-
-// Gathers the lowest bits of eight bytes.
-static inline uint64_t gather(uint64_t word)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    return (word & ones) * UINT64_C(0x0102040810204080) >> 56;
-}
-
-// Swaps bits of two numbers: those of `low` in b with those `shift` places higher in a.
-static inline void swap_bits(uint64_t *a, uint64_t *b, int shift, uint64_t low)
-{
-    uint64_t differ = (*a >> shift ^ *b) & low;
-    *b ^= differ;
-    *a ^= differ << shift;
-}
-
-// 64 bytes of eight bits become eight rows of 64 bits: row r has bit r of every byte. Compilers
-// vectorize this: first the 8 by 8 bits of each number change rows and columns, then the bytes.
-static inline void transpose(const uint8_t bytes[64], uint64_t rows[8])
-{
-    memcpy(rows, bytes, 64);
-    for (int i = 0; i < 8; i++) {
-        uint64_t x = rows[i], differ;
-        differ = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
-        x ^= differ ^ differ << 7;
-        differ = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
-        x ^= differ ^ differ << 14;
-        differ = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
-        rows[i] = x ^ differ ^ differ << 28;
-    }
-    for (int i = 0; i < 4; i++)
-        swap_bits(&rows[i], &rows[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
-    for (int i = 0; i < 8; i += 4)
-        for (int k = i; k < i + 2; k++)
-            swap_bits(&rows[k], &rows[k + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
-    for (int i = 0; i < 8; i += 2)
-        swap_bits(&rows[i], &rows[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
-}
-
-static inline struct window read_window(const char *at, size_t left)
-{
-    uint8_t rest[64] = { 0 }, flags[64];
-    const uint8_t *bytes = (const uint8_t *)at;
-    if (left < 64)
-        bytes = memcpy(rest, at, left);
-    for (int i = 0; i < 64; i++) { // compilers vectorize this
-        uint8_t c = bytes[i];
-        uint8_t letter = (uint8_t)((c | 32) - 'a') < 26, upper = (uint8_t)(c - 'A') < 26;
-        uint8_t digit = (uint8_t)(c - '0') < 10, visible = (uint8_t)(c - '!') < '~' - '!' + 1;
-        uint8_t symbol = visible & ~letter & ~digit & (c != '\'');
-        uint8_t newline = (c == '\n') | (c == '\r');
-        flags[i] = (uint8_t)(letter | upper << 1 | (c == ' ') << 2 | digit << 3 | symbol << 4 |
-                             newline << 5 | (c == '\t') << 6 | (c == '/') << 7);
-    }
-    uint64_t rows[8];
-    transpose(flags, rows);
-    return (struct window){ .letters = rows[0],
-                            .uppers = rows[1],
-                            .spaces = rows[2],
-                            .digits = rows[3],
-                            .symbols = rows[4],
-                            .newlines = rows[5],
-                            .tabs = rows[6],
-                            .slashes = rows[7] };
-}
-
 struct scanner {
     const struct tokenizer *t;
     const char *end; // of the text
@@ -623,6 +548,7 @@ struct manner {
     int digits;        // most digits in a word, 3 or 1; 0: use the one-word scanner
     bool lines;        // newlines end symbols, or white space before them
     bool slashes;      // slashes after these newlines belong to the symbols
+    bool scripts;      // letters of all scripts are alike, or cut by case
 };
 
 // Blanks after a newline are a word of their own, unless another newline follows them: then the
@@ -669,6 +595,8 @@ static inline struct borders find_borders(const struct window *w, struct manner 
     uint64_t digits = manner.digits ? w->digits : 0, plain = w->letters | digits;
     uint64_t first = w->symbols & ~(w->symbols << 1); // first symbols of their runs
     uint64_t leads = manner.symbols_lead ? first & ~(w->spaces << 1) : 0;
+    leads |= leads << 1 & w->continuing; // all bytes of the first symbol
+    leads |= leads << 1 & w->continuing;
     uint64_t more = digits & digits << 1;
     uint64_t sure = w->spaces & (plain | w->symbols) >> 1;
     sure |= first & (plain << 1 | 1);
@@ -699,7 +627,7 @@ static inline uint64_t from_bit(size_t bit)
 // is no branch on their number; the surplus is overwritten later.
 static inline struct span *put_words(struct span *span, uint32_t from, size_t place, uint64_t ends)
 {
-    struct span *after = span + __builtin_popcountll(ends);
+    struct span *after = span + count_bits(ends);
     uint32_t start = from + (uint32_t)place;
     do {
         for (int i = 0; i < SCAN_UNROLLED; i++, ends &= ends - 1) {
@@ -751,7 +679,8 @@ static inline __attribute__((always_inline)) size_t scan_words(struct scanner *s
     struct span *span = spans, *full = spans + room;
     const char *start = *at, *end = s->end;
     while (start < end && full - span >= SCAN_ROOM) {
-        struct window window = read_window(start, (size_t)(end - start));
+        struct window window =
+            read_window(start, (size_t)(end - start), manner.scripts, manner.cased);
         struct borders borders = find_borders(&window, manner, (size_t)(end - start));
         uint32_t from = (uint32_t)(start - base);
         size_t place = scan_window(s, start, borders, from, &span);
@@ -821,26 +750,40 @@ size_t tokenizer_scan(const struct tokenizer *t, struct tokenizer_cache *cache, 
     struct scanner s = { t, end, &cache->next_number };
     switch (t->scan) {
     case SCAN_GPT2:
-    case SCAN_GPT2_DIGITS: return scan_words(&s, (struct manner){ 0 }, base, at, spans, room);
-    case SCAN_DEEPSEEK:
-    case SCAN_CL100K: {
+    case SCAN_GPT2_DIGITS:
+        return scan_words(&s, (struct manner){ .scripts = true }, base, at, spans, room);
+    case SCAN_DEEPSEEK: {
         const struct manner manner = { .symbols_lead = true, .digits = 3, .lines = true };
         return scan_words(&s, manner, base, at, spans, room);
     }
+    case SCAN_CL100K: {
+        const struct manner manner = {
+            .symbols_lead = true, .digits = 3, .lines = true, .scripts = true
+        };
+        return scan_words(&s, manner, base, at, spans, room);
+    }
     case SCAN_CL100K_1: {
-        const struct manner manner = { .symbols_lead = true, .digits = 1, .lines = true };
+        const struct manner manner = {
+            .symbols_lead = true, .digits = 1, .lines = true, .scripts = true
+        };
         return scan_words(&s, manner, base, at, spans, room);
     }
     case SCAN_O200K: {
-        const struct manner manner = {
-            .symbols_lead = true, .cased = true, .digits = 3, .lines = true, .slashes = true
-        };
+        const struct manner manner = { .symbols_lead = true,
+                                       .cased = true,
+                                       .digits = 3,
+                                       .lines = true,
+                                       .slashes = true,
+                                       .scripts = true };
         return scan_words(&s, manner, base, at, spans, room);
     }
     case SCAN_TEKKEN: {
-        const struct manner manner = {
-            .symbols_lead = true, .cased = true, .digits = 1, .lines = true, .slashes = true
-        };
+        const struct manner manner = { .symbols_lead = true,
+                                       .cased = true,
+                                       .digits = 1,
+                                       .lines = true,
+                                       .slashes = true,
+                                       .scripts = true };
         return scan_words(&s, manner, base, at, spans, room);
     }
     case SCAN_WHOLE: return scan_whole(t, base, at, end, spans, room);

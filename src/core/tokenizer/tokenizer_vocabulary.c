@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-uint64_t tokenizer_hash(const char *at, size_t size)
+static uint64_t hash_of(const char *at, size_t size)
 {
     const uint64_t factor = UINT64_C(0x9E3779B97F4A7C15);
     uint64_t hash = size * factor, word;
@@ -50,7 +50,7 @@ static inline struct vocabulary_slot key_of(struct text token)
     size_t size = token.size;
     struct vocabulary_slot key = { .tag = (uint32_t)(size < SIZE_MASK ? size + 1 : SIZE_MASK) };
     if (size > VOCABULARY_INLINE) {
-        key.low = tokenizer_hash(at, size);
+        key.low = hash_of(at, size);
     } else if (size >= 8) {
         memcpy(&key.low, at, 8);
         key.high = load_4(at + size - 4);

@@ -48,12 +48,6 @@ struct series {
     double *scratch;
 };
 
-const char *steady_cause_name(enum steady_cause cause)
-{
-    static const char *const names[] = { "evaluation", "save", "stall" };
-    return names[cause];
-}
-
 const char *steady_verdict_name(enum steady_verdict verdict)
 {
     static const char *const names[] = { "steady", "too_short", "drifts", "jumps" };
@@ -552,72 +546,102 @@ static void explain(double *work, struct arena *arena, const double *steps, cons
         work[i] = x[0] * steps[i] + x[1] * tokens[i];
 }
 
-static void measure_ordinary(struct steady *out, struct arena *arena, struct series *s,
-                             size_t warmup, const struct steady_rule *rule,
-                             const struct transient *fit)
+// The reports after warm-up that are not slow, in columns.
+struct ordinary {
+    double *seconds, *tokens, *steps;
+    double *work; // the seconds that their steps and tokens explain
+    double widths;
+    size_t count;
+    bool known; // all tell their tokens
+};
+
+static struct ordinary take_ordinary(struct steady *out, struct arena *arena,
+                                     const struct series *s, size_t warmup)
 {
-    double *seconds = ARENA_NEW(arena, double, s->count + 1), *scratch = s->scratch;
-    double *tokens = ARENA_NEW(arena, double, s->count + 1);
-    double *steps = ARENA_NEW(arena, double, s->count + 1);
-    double *work = ARENA_NEW(arena, double, s->count + 1);
-    size_t count = 0;
-    double widths = 0;
-    bool known = true;
+    struct ordinary o = { .seconds = ARENA_NEW(arena, double, s->count + 1),
+                          .tokens = ARENA_NEW(arena, double, s->count + 1),
+                          .steps = ARENA_NEW(arena, double, s->count + 1),
+                          .work = ARENA_NEW(arena, double, s->count + 1),
+                          .known = true };
     for (size_t i = warmup; i < s->count; i++) {
         const struct report *report = &s->reports[i];
         if (report->slow)
             continue;
-        seconds[count] = report->seconds;
-        tokens[count] = report->tokens;
-        steps[count] = report->count;
-        scratch[count++] = report->seconds / report->count;
-        known = known && report->tokens > 0;
-        widths += report->widths;
+        o.seconds[o.count] = report->seconds;
+        o.tokens[o.count] = report->tokens;
+        o.steps[o.count] = report->count;
+        s->scratch[o.count++] = report->seconds / report->count;
+        o.known = o.known && report->tokens > 0;
+        o.widths += report->widths;
         out->ordinary_steps += (int64_t)report->count;
         out->ordinary_seconds += report->seconds;
         out->ordinary_tokens += report->tokens;
     }
-    out->ordinary_reports = (int64_t)count;
-    out->spread = stats_range(scratch, count);
-    if (count < STEADY_LEAST) {
-        out->verdict = STEADY_TOO_SHORT;
-        return;
-    }
-    double level = level_of(rule), wanted = rule->wanted > 0 ? rule->wanted : 0.02;
-    struct range pace = rate_of(steps, seconds, count, rule, scratch);
-    if (known)
-        out->tokens_per_s = rate_of(tokens, seconds, count, rule, scratch);
-    explain(work, arena, steps, known ? tokens : steps, seconds, count);
+    out->ordinary_reports = (int64_t)o.count;
+    out->spread = stats_range(s->scratch, o.count);
+    return o;
+}
+
+// The rates of steps, *pace, and of tokens, with the intervals that their scatter gives.
+static void find_rates(struct steady *out, struct range *pace, const struct ordinary *o,
+                       double *scratch, const struct steady_rule *rule)
+{
+    *pace = rate_of(o->steps, o->seconds, o->count, rule, scratch);
+    if (o->known)
+        out->tokens_per_s = rate_of(o->tokens, o->seconds, o->count, rule, scratch);
     if (rule->total_steps > 0) { // the run's tokens are known: what they explain is not in doubt
-        struct range by_work = rate_of(work, seconds, count, rule, scratch);
-        pace = around(pace.mid, &by_work);
+        struct range by_work = rate_of(o->work, o->seconds, o->count, rule, scratch);
+        *pace = around(pace->mid, &by_work);
         out->tokens_per_s = around(out->tokens_per_s.mid, &by_work);
     }
-    out->step_seconds = (struct range){ 1 / pace.high, 1 / pace.mid, 1 / pace.low };
+    out->step_seconds = (struct range){ 1 / pace->high, 1 / pace->mid, 1 / pace->low };
+}
+
+// Widens them by what the scatter does not show: new widths, a clock that rounds, and that a series
+// was looked at until it was narrow.
+static void add_doubts(struct steady *out, struct range *pace, const struct ordinary *o,
+                       const struct series *s, const struct steady_rule *rule,
+                       const struct transient *fit)
+{
+    double level = level_of(rule);
     if (fit->width_error >= 0) {
         struct span span = span_of(s, rule);
-        double half = width_half(out, rule, fit, widths, level, span), factor = fit->blur;
+        double half = width_half(out, rule, fit, o->widths, level, span), factor = fit->blur;
         if (span.steps > 0) // the forecast's own steps scatter too
             factor *= sqrt(1 + (double)out->ordinary_steps / span.steps);
-        widen(out, &pace, factor, half);
+        widen(out, pace, factor, half);
     }
     if (rule->clock_seconds > 0) { // both ends of the measured time are rounded, each by ± half
         double error = rule->clock_seconds / sqrt(6) / out->ordinary_seconds;
-        double half = stats_normal_quantile(0.5 + level / 2) * error;
-        widen(out, &pace, 1, half);
+        widen(out, pace, 1, stats_normal_quantile(0.5 + level / 2) * error);
     }
     if (rule->until_narrow)
-        widen(out, &pace, NARROW_WIDER, 0);
-    struct range rate = known ? out->tokens_per_s : pace;
+        widen(out, pace, NARROW_WIDER, 0);
+}
+
+static void measure_ordinary(struct steady *out, struct arena *arena, struct series *s,
+                             size_t warmup, const struct steady_rule *rule,
+                             const struct transient *fit)
+{
+    struct ordinary o = take_ordinary(out, arena, s, warmup);
+    struct range pace;
+    if (o.count < STEADY_LEAST) {
+        out->verdict = STEADY_TOO_SHORT;
+        return;
+    }
+    explain(o.work, arena, o.steps, o.known ? o.tokens : o.steps, o.seconds, o.count);
+    find_rates(out, &pace, &o, s->scratch, rule);
+    add_doubts(out, &pace, &o, s, rule, fit);
+    struct range rate = o.known ? out->tokens_per_s : pace;
     out->half_width = (rate.high - rate.mid) / rate.mid;
-    double factor = out->half_width / wanted;
+    double factor = out->half_width / (rule->wanted > 0 ? rule->wanted : 0.02);
     out->more_steps = factor > 1 ? ceil((double)out->ordinary_steps * (factor * factor - 1)) : 0;
-    out->verdict = find_drift(out, work, seconds, count, 1, scratch);
-    double fall = find_fall(work, seconds, count, warmup, 1, scratch);
-    out->falls = fall * log(2) * (double)count / out->ordinary_seconds > DRIFT_LEAST;
+    out->verdict = find_drift(out, o.work, o.seconds, o.count, 1, s->scratch);
+    double fall = find_fall(o.work, o.seconds, o.count, warmup, 1, s->scratch);
+    out->falls = fall * log(2) * (double)o.count / out->ordinary_seconds > DRIFT_LEAST;
     if (out->falls) {
         out->verdict = out->verdict == STEADY_YES ? STEADY_DRIFTS : out->verdict;
-        reach_extrapolated(out, fall, count, warmup, rule->total_steps);
+        reach_extrapolated(out, fall, o.count, warmup, rule->total_steps);
     }
 }
 

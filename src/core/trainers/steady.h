@@ -116,5 +116,4 @@ struct steady_recurring steady_recurring(const struct steady *steady);
 // Why a steady rate of so few seconds is not a sustained one, as a clause; NULL: it is one.
 const char *steady_too_brief(const struct steady *steady, double at_least, struct arena *arena);
 
-const char *steady_cause_name(enum steady_cause cause);       // "evaluation", "save", "stall"
 const char *steady_verdict_name(enum steady_verdict verdict); // "steady", "too_short", "drifts"

@@ -8,7 +8,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 const char *const trainer_config_effects[] = { "understood", "harmless", "matters", "unknown" };
@@ -32,17 +31,17 @@ void trainer_config_note(struct trainer_config *config, struct trainer_config_it
 
 void trainer_config_contradict(struct trainer_config *config, const char *format, ...)
 {
-    char sentence[512];
+    struct out out = { .arena = config->arena };
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    out_put_args(&out, format, args);
     va_end(args);
+    const char *sentence = out_string(&out);
     for (size_t i = 0; i < config->contradiction_count; i++)
         if (!strcmp(config->contradictions[i], sentence))
             return;
     if (config->contradiction_count < TRAINER_CONFIG_CONTRADICTIONS)
-        config->contradictions[config->contradiction_count++] =
-            text_copy(config->arena, text_of(sentence));
+        config->contradictions[config->contradiction_count++] = sentence;
 }
 
 void trainer_config_say(struct trainer_config *config, enum trainer_config_fact_name fact,
@@ -55,7 +54,8 @@ void trainer_config_say(struct trainer_config *config, enum trainer_config_fact_
     *known = (struct trainer_config_fact){ value, file, key };
 }
 
-const char *trainer_config_spell(struct arena *arena, const struct json *value)
+// A value as text: "16", "true", "q_proj,v_proj".
+static const char *spell(struct arena *arena, const struct json *value)
 {
     struct out out = { .arena = arena };
     switch (value->kind) {
@@ -66,7 +66,7 @@ const char *trainer_config_spell(struct arena *arena, const struct json *value)
                            value->string.at);
     case JSON_ARRAY:
         for (size_t i = 0; i < value->count && out.size < LONGEST_VALUE; i++)
-            out_put(&out, "%s%s", i ? "," : "", trainer_config_spell(arena, &value->items[i]));
+            out_put(&out, "%s%s", i ? "," : "", spell(arena, &value->items[i]));
         return out_string(&out);
     case JSON_OBJECT: return "{...}";
     case JSON_NULL: return "null";
@@ -473,7 +473,7 @@ static enum err read_key(struct trainer_config *config, const struct trainer_con
                           .value = value,
                           .file = file,
                           .key = key,
-                          .spelled = trainer_config_spell(config->arena, value) };
+                          .spelled = spell(config->arena, value) };
     const struct trainer_config_row *row = find_row(table, key);
     struct trainer_config_item plain = { .file = file, .key = key, .value = in.spelled };
     if (!row) {
@@ -723,7 +723,7 @@ static void read_option(struct trainer_config *config, const struct trainer_conf
                             (struct trainer_config_item){
                                 .file = place,
                                 .key = key,
-                                .value = trainer_config_spell(config->arena, &value),
+                                .value = spell(config->arena, &value),
                                 .effect = TRAINER_CONFIG_MATTERS,
                                 .remark = text_copy(config->arena, text_of(error_text())) });
 }

@@ -396,7 +396,6 @@ static const struct trainer_config_row transformers[] = {
     READ("num_train_epochs", FACT_EPOCHS, READ_NUMBER),
     WORD("optim", FACT_OPTIMIZER, optimizers),
     IF("bf16", FACT_PRECISION, "bf16"),
-    IF("pure_bf16", FACT_PRECISION, "bf16"),
     IF("fp16", FACT_PRECISION, "fp16"),
     IF("fp8", FACT_PRECISION, "fp8"),
     WORD("gradient_checkpointing", FACT_RECOMPUTE, recomputes),
@@ -514,6 +513,8 @@ static const struct trainer_config_row llama_factory[] = {
     READ("val_size", FACT_EVAL_SHARE, READ_SHARE),
     IF("use_unsloth", FACT_STACK, "unsloth"),
     IF("enable_liger_kernel", FACT_STACK, "hf-liger"),
+    IF("pure_bf16", FACT_PRECISION, "bf16"),
+    IF("pure_bf16", FACT_WEIGHTS, "bf16"),
     LOST("freeze_*", "only some layers are trained"),
     READ("max_samples", FACT_MOST_ROWS, READ_COUNT),
     LOST("use_galore", "there is no option for GaLore"),
@@ -546,21 +547,13 @@ static const struct trainer_config_row llama_factory[] = {
     { 0 },
 };
 
+// Trained weights are made fp32 unless pure_bf16 is set; DeepSpeed's optimizer has fp32 masters.
 static const struct trainer_config_default llama_factory_defaults[] = {
-    { FACT_ADAPTER, "lora" },
-    { FACT_RANK, "8" },
-    { FACT_TARGETS, "all-linear" },
-    { FACT_CONTEXT, "2048" },
-    { FACT_PACKED, "no" },
-    { FACT_RECOMPUTE, "full" },
-    { FACT_MICRO, "8" },
-    { FACT_ACCUMULATION, "1" },
-    { FACT_EPOCHS, "3" },
-    { FACT_OPTIMIZER, "adamw" },
-    { FACT_EVAL_WHEN, "no" },
-    { FACT_SAVE_EVERY, "500" },
-    { FACT_SAMPLER, "hf" },
-    { 0 },
+    { FACT_ADAPTER, "lora" },       { FACT_WEIGHTS, "fp32" },    { FACT_RANK, "8" },
+    { FACT_TARGETS, "all-linear" }, { FACT_CONTEXT, "2048" },    { FACT_PACKED, "no" },
+    { FACT_RECOMPUTE, "full" },     { FACT_MICRO, "8" },         { FACT_ACCUMULATION, "1" },
+    { FACT_EPOCHS, "3" },           { FACT_OPTIMIZER, "adamw" }, { FACT_EVAL_WHEN, "no" },
+    { FACT_SAVE_EVERY, "500" },     { FACT_SAMPLER, "hf" },      { 0 },
 };
 
 static const struct trainer_config_row peft[] = {

@@ -156,9 +156,6 @@ extern const struct trainer_config_row trainer_config_common[]; // for all train
 // The option that a fact sets, as in JSON; "" if several facts set it together.
 extern const char *const trainer_config_fact_options[FACTS];
 
-// A value as text: "16", "true", "q_proj,v_proj".
-const char *trainer_config_spell(struct arena *arena, const struct json *value);
-
 void trainer_config_note(struct trainer_config *config, struct trainer_config_item item);
 void trainer_config_contradict(struct trainer_config *config, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -40,7 +40,7 @@ bool parquet_thrift_field(struct parquet_thrift *t, int *id, int *type)
     return !t->bad;
 }
 
-struct text parquet_thrift_binary(struct parquet_thrift *t)
+static struct text take_binary(struct parquet_thrift *t)
 {
     uint64_t size = take_varint(t);
     struct text bytes = { (const char *)t->at, (size_t)size };
@@ -52,7 +52,8 @@ struct text parquet_thrift_binary(struct parquet_thrift *t)
     return bytes;
 }
 
-size_t parquet_thrift_list(struct parquet_thrift *t, int *type)
+// How many items a list has, and of which type.
+static size_t take_list(struct parquet_thrift *t, int *type)
 {
     if (t->at == t->end) {
         t->bad = true;
@@ -89,10 +90,10 @@ static void skip(struct parquet_thrift *t, int type, int depth, bool in_list)
         t->bad = t->end - t->at < 8;
         t->at += t->bad ? 0 : 8;
         return;
-    case 8: parquet_thrift_binary(t); return;
+    case 8: take_binary(t); return;
     case 9:
     case 10:
-        for (size_t left = parquet_thrift_list(t, &inner); left && !t->bad; left--)
+        for (size_t left = take_list(t, &inner); left && !t->bad; left--)
             skip(t, inner, depth + 1, true);
         return;
     case 12:
@@ -142,7 +143,7 @@ static void read_element(struct parquet_thrift *t, struct element *e)
         int *numbers[] = { [1] = &e->type,     [2] = &e->length,    [3] = &e->repetition,
                            [5] = &e->children, [6] = &e->converted, [7] = &e->scale };
         if (id == 4 && type == PARQUET_THRIFT_BINARY)
-            e->name = parquet_thrift_binary(t);
+            e->name = take_binary(t);
         else if (id == 10 && type == PARQUET_THRIFT_STRUCT)
             read_logical(t, e);
         else if (id >= 1 && id <= 7 && numbers[id] && type == 5)
@@ -215,7 +216,7 @@ static bool make_node(struct tree *s, struct parquet_node *node, int def, int re
 static bool read_schema(struct parquet_footer *out, struct arena *arena, struct parquet_thrift *t)
 {
     int type;
-    size_t count = parquet_thrift_list(t, &type);
+    size_t count = take_list(t, &type);
     if (!count || count > 4 * PARQUET_MOST_COLUMNS || type != PARQUET_THRIFT_STRUCT)
         return false;
     struct tree s = { .count = count, .footer = out, .arena = arena };
@@ -281,7 +282,7 @@ static const char *read_group(struct parquet_footer *out, struct parquet_thrift 
         if (id == 3 && type == 6) {
             out->group_rows[group] = parquet_thrift_number(t);
         } else if (id == 1 && type == PARQUET_THRIFT_LIST) {
-            chunks = parquet_thrift_list(t, &item);
+            chunks = take_list(t, &item);
             if (chunks != out->leaf_count || item != PARQUET_THRIFT_STRUCT)
                 return "";
             for (size_t i = 0; i < chunks; i++) {
@@ -311,7 +312,7 @@ static const char *read_groups(struct parquet_footer *out, struct arena *arena,
                                struct parquet_thrift *t, int64_t file_bytes)
 {
     int type;
-    out->group_count = parquet_thrift_list(t, &type);
+    out->group_count = take_list(t, &type);
     if (!out->leaf_count || out->group_count > PARQUET_MOST_CHUNKS / out->leaf_count ||
         (out->group_count && type != PARQUET_THRIFT_STRUCT))
         return "";

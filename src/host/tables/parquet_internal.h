@@ -89,8 +89,6 @@ enum {
 // The next field of a struct; *id begins at 0. False at its end, or when it is bad.
 bool parquet_thrift_field(struct parquet_thrift *t, int *id, int *type);
 int64_t parquet_thrift_number(struct parquet_thrift *t);
-struct text parquet_thrift_binary(struct parquet_thrift *t);
-size_t parquet_thrift_list(struct parquet_thrift *t, int *type); // how many items
 void parquet_thrift_skip(struct parquet_thrift *t, int type);
 
 // --- the bytes of a chunk ----------------------------------------------------
@@ -109,9 +107,6 @@ void parquet_span_open(struct parquet_span *span, const struct archive *file,
 // Requests what is not in the buffer yet, of an object.
 enum err parquet_span_prefetch(struct parquet_span *span, const struct stream_options *options);
 void parquet_span_close(struct parquet_span *span);
-
-// Has `size` bytes at *at, or fewer where the chunk ends: *got. They stay until the next call.
-enum err parquet_span_need(struct parquet_span *span, size_t size, const char **at, size_t *got);
 
 // --- a column while its pages are read ---------------------------------------
 

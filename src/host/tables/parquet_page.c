@@ -94,7 +94,8 @@ static enum err read_more(struct parquet_span *span, size_t wanted)
     return OK;
 }
 
-enum err parquet_span_need(struct parquet_span *span, size_t size, const char **at, size_t *got)
+// Has `size` bytes at *at, or fewer where the chunk ends: *got. They stay until the next call.
+static enum err need(struct parquet_span *span, size_t size, const char **at, size_t *got)
 {
     enum { STEP_BYTES = 256 * 1024 };
     size_t have = span->filled - span->used;
@@ -489,7 +490,7 @@ static enum err next_page(struct parquet_column *c)
     const char *at;
     size_t got, taken = 0;
     for (size_t size = 4096; !taken; size *= 8) { // statistics may be long
-        TRY(parquet_span_need(&c->span, size, &at, &got));
+        TRY(need(&c->span, size, &at, &got));
         taken = read_page_head(&head, (struct text){ at, got });
         if (!taken && (got < size || size > 16 << 20))
             return parquet_column_damaged(c, "the head of a page");
@@ -499,7 +500,7 @@ static enum err next_page(struct parquet_column *c)
         return fail(ERR_INPUT, "%s: column \"%.*s\" has a page of over %d MiB", c->path,
                     TEXT_BRIEF(c->node->name), PARQUET_MOST_PAGE_BYTES >> 20);
     size_t before = c->span.room;
-    TRY(parquet_span_need(&c->span, taken + (size_t)head.packed, &at, &got));
+    TRY(need(&c->span, taken + (size_t)head.packed, &at, &got));
     *c->held += (int64_t)(c->span.room - before);
     if (got < taken + (size_t)head.packed)
         return parquet_column_damaged(c, "a page that ends early");

@@ -169,6 +169,9 @@ TEST(a_bad_row_is_refused_with_its_reason)
         { "{\"messages\": [{\"role\": \"user\"}]} trailing", "after the end of the row" },
         { "[1, 2]", "is a list; it must be an object" },
         { "", "not JSON" },
+        { "null", "is null; it must be an object" },
+        { "no more rows", "is not JSON; it must be an object" },
+        { "text", "is not JSON; it must be an object" },
         { "{\"messages\": [{\"role\": \"user\", \"content\": \"\xff\"}]}", "valid UTF-8" },
         { "{\"messages\": [{\"role\": \"user\", \"content\": \"\xed\xa0\x80\"}]}", "valid UTF-8" },
     };
@@ -455,4 +458,17 @@ TEST(two_columns_of_one_name_are_refused_where_they_are_read)
     CHECK(record_detect_columns(&schema, &test_arena, names, 4, cells, 1, RECORD_AUTO, TEXT("")) ==
           ERR_INPUT);
     CHECK(strstr(error_text(), "two columns named text") != NULL);
+}
+
+TEST(rows_of_two_formats_are_read_as_most_of_them_if_the_first_is_one)
+{
+    const struct text chat = TEXT("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, "
+                                  "{\"role\": \"assistant\", \"content\": \"b\"}]}");
+    const struct text pair = TEXT("{\"prompt\": \"a\", \"completion\": \"b\"}");
+    const struct text more[] = { pair, pair, chat, pair }, less[] = { pair, chat, chat, chat };
+    CHECK(!record_detect(&schema, &test_arena, more, 4, RECORD_AUTO, TEXT("")));
+    CHECK(!record_read(&record, &schema, &test_arena, pair));
+    CHECK(record_read(&record, &schema, &test_arena, chat) == ERR_INPUT);
+    CHECK(!record_detect(&schema, &test_arena, less, 4, RECORD_AUTO, TEXT("")));
+    CHECK(!record_read(&record, &schema, &test_arena, chat));
 }

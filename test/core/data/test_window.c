@@ -132,3 +132,21 @@ TEST(window_of_no_examples_does_not_crash)
     CHECK(window_plan(&plan, &test_arena, &none, &(struct window_request){ 0 }) == OK);
     CHECK(plan.count == 7 && plan.rows[0].packs == 0);
 }
+
+TEST(window_recommended_keeps_the_positions_of_the_model)
+{
+    struct lengths list = real_lengths("test/data/c4_lengths.csv");
+    struct lengths_tally tally;
+    struct window_plan plan;
+    lengths_tally(&tally, &test_arena, &list);
+    static const int64_t positions[] = { 300, 1000, 1024 };
+    for (size_t i = 0; i < sizeof positions / sizeof *positions; i++) {
+        struct window_request request = { .seed = 1, .positions = positions[i] };
+        CHECK(window_plan(&plan, &test_arena, &tally, &request) == OK);
+        CHECK(plan.rows[plan.recommended].context == positions[i]);
+        CHECK(strstr(plan.reason, "positions"));
+    }
+    struct window_request request = { .seed = 1, .positions = 131072 };
+    CHECK(window_plan(&plan, &test_arena, &tally, &request) == OK);
+    CHECK(!strstr(plan.reason, "positions"));
+}

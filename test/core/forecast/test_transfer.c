@@ -642,7 +642,7 @@ TEST(transfer_ranges_hold_80_percent_of_the_pairs_of_measured_runs)
     size_t count, used = 0;
     CHECK(!run_read(&runs, &count, &test_arena, embedded_file("runs.csv"), "runs.csv"));
     struct transfer *carries = ARENA_NEW(&test_arena, struct transfer, count);
-    const struct run **of = ARENA_NEW(&test_arena, const struct run *, count);
+    struct text *source_of = ARENA_NEW(&test_arena, struct text, count);
     static const struct pilot no_fit;
     for (size_t i = 0; i < count; i++) {
         struct transfer *c = &carries[used];
@@ -660,20 +660,20 @@ TEST(transfer_ranges_hold_80_percent_of_the_pairs_of_measured_runs)
         c->roofline_tokens_per_s = estimate.tokens_per_s;
         c->log_measured = log(measured / estimate.tokens_per_s);
         c->log_interval = 0.02;
-        of[used++] = &runs[i];
+        source_of[used++] = run_source(&runs[i]);
     }
     CHECK(used > 300);
     double covered = 0, sources = 0;
     for (size_t first = 0; first < used; first++) {
         bool seen = false;
         for (size_t i = 0; i < first; i++)
-            seen |= text_equal(run_source(of[i]), run_source(of[first]));
+            seen |= text_equal(source_of[i], source_of[first]);
         double inside = 0, pairs = 0;
         for (size_t i = first; !seen && i < used; i++)
             for (size_t k = first; k < used; k++) {
                 struct transferred carried;
-                if (k == i || !text_equal(run_source(of[i]), run_source(of[first])) ||
-                    !text_equal(run_source(of[k]), run_source(of[first])))
+                if (k == i || !text_equal(source_of[i], source_of[first]) ||
+                    !text_equal(source_of[k], source_of[first]))
                     continue;
                 transfer_to(&carried, &carries[i], &test_arena, &carries[k].setup);
                 const struct efficiency *e = &carried.efficiency;

@@ -42,6 +42,30 @@ TEST(workload_fills_padded_batches_as_simulated_data_sets_do)
     CHECK_NEAR(1 / workload_longest(rule.length_spread.high, 8), 0.31, 0.01);
 }
 
+TEST(workload_of_short_rows_plans_for_the_longest_of_them_not_for_a_context_that_none_fills)
+{
+    struct workload_rule rule = rule_of(2.75e6, BATCHING_LONGEST);
+    rule.mean_length = 250;
+    rule.context = 131072;
+    struct workload few, many;
+    workload_make(&few, &rule, 32, 1, 32);
+    CHECK(few.worst.rows == 32 && few.worst.width > 20 * 250 && few.worst.width < 50 * 250);
+    rule.tokens *= 100;
+    workload_make(&many, &rule, 32, 1, 32);
+    CHECK(many.worst.width > few.worst.width);
+    rule.context = 4096; // some reach it
+    workload_make(&few, &rule, 32, 1, 32);
+    CHECK(few.worst.width == 4096);
+    rule.context = 131072;
+    rule.batching = BATCHING_MAX; // all are padded to it
+    workload_make(&few, &rule, 32, 1, 32);
+    CHECK(few.worst.width == 131072);
+    rule.batching = BATCHING_LONGEST;
+    rule.mean_length = NAN; // nothing tells how long they are
+    workload_make(&few, &rule, 32, 1, 32);
+    CHECK(few.worst.width == 131072);
+}
+
 TEST(workload_of_rows_that_fill_the_context_on_average_is_that_of_full_rows)
 {
     for (double rows = 1; rows <= 16; rows *= 4) {
@@ -405,7 +429,7 @@ TEST(workload_steps_times_the_tokens_of_a_step_are_the_processed_tokens)
     struct lengths lengths = uneven_lengths(6000);
     for (const struct packing_trainer *t = packing_trainers; t->name; t++)
         for (int batching = BATCHING_MAX; batching <= BATCHING_PACKED; batching++)
-            for (double rows = 1; rows <= 16; rows *= 4)
+            for (double rows = 1; rows <= 16; rows *= TEST_UNDER_SANITIZER ? 16 : 4)
                 for (int asked = 0; asked < 2; asked++) {
                     struct workload_rule rule = rule_of(1, batching);
                     rule.epochs = 2;

@@ -11,6 +11,7 @@
 
 static const char usual[] = "{\"model\":\"llama-3.1-8b\",\"tokens\":\"21.4M\",\"epochs\":3,"
                             "\"gpu\":\"h100-sxm\",\"gpus\":8,\"stack\":\"hf-peft\","
+                            "\"packing\":\"on\","
                             "\"search\":false}";
 
 // A comparison of the usual plan; fields of the request are set by the test.

@@ -3,6 +3,8 @@
 
 #include "test/core/hosting/comparing.h"
 
+#include <stdlib.h>
+
 static const char *const job_70b = "{\"model\":\"llama-3.1-70b\",\"tokens\":\"100M\","
                                    "\"method\":\"qlora\",\"gpu\":\"h100-sxm\",\"gpus\":8,"
                                    "\"stack\":\"hf-peft\",\"search\":false}";
@@ -234,13 +236,65 @@ TEST(hosting_bills_the_hours_in_which_data_moves) // L6
 
 TEST(hosting_chooses_the_number_of_instances_with_queue_and_data) // L7
 {
-    struct asked *a = ask(job_70b);
+    struct asked *a =
+        ask("{\"model\":\"llama-3.1-70b\",\"tokens\":\"100M\",\"method\":\"qlora\","
+            "\"gpu\":\"h100-sxm\",\"gpus\":8,\"stack\":\"hf-peft\",\"packing\":\"on\","
+            "\"search\":false}");
     a->request.queue = "10min,1h,6h";
     a->request.kind = "on-demand";
     a->request.deadline = 8 * 3600;
     const struct hosting *h = answer(a);
     // Two nodes of H200 take less than 8 h with the run alone, but not with a queue of up to 6 h.
     CHECK(h->recommended->chance_in_time >= 0.9 && h->recommended->cost_usd.mid < 350);
+}
+
+// Of nothing but aws/p5.48xlarge at 20 dollars an hour.
+static struct asked *ask_p5(int unit_seconds)
+{
+    struct asked *a = ask(usual);
+    a->offers.count = 0;
+    a->request.kind = "on-demand";
+    add_own(a, text_format(&test_arena,
+                           "provider,instance,gpu,gpus,on_demand_usd_per_hour,granularity_seconds\n"
+                           "aws,p5.48xlarge,h100-sxm,8,20,%d\n",
+                           unit_seconds));
+    return a;
+}
+
+static const struct hosting_row *p5_of(struct asked *a)
+{
+    return row_of(answer(a), "aws", "p5.48xlarge", OFFERS_ON_DEMAND);
+}
+
+TEST(hosting_chooses_the_number_of_instances_by_what_is_billed)
+{
+    double hours[2];
+    struct asked *a;
+    for (int i = 0; i < 2; i++) {
+        a = ask_p5(3600);
+        a->request.gpus = 8 * (i + 1);
+        const struct hosting_row *row = p5_of(a);
+        CHECK_NEAR(row->compute_usd.mid, 20 * (i + 1), 1e-12); // an hour of each
+        hours[i] = row->run_hours.mid;
+    }
+    // The second instance would pay by the second, and does not by the hour.
+    double by_second = 20 * (2 * hours[1] - hours[0]) / (hours[0] - hours[1]);
+    double by_hour = 20 / (hours[0] - hours[1]);
+    a = ask_p5(3600);
+    a->request.hour_is_worth = (by_second + by_hour) / 2;
+    CHECK(p5_of(a)->instances == 1);
+    a = ask_p5(3600);
+    a->request.hour_is_worth = 1.3 * by_hour;
+    CHECK(p5_of(a)->instances > 1);
+}
+
+TEST(hosting_chooses_the_number_of_instances_at_the_discount)
+{
+    struct asked *a = ask_p5(1);
+    a->request.discount = 0.5;
+    a->request.hour_is_worth =
+        11; // the second instance costs 8 for each hour that it saves, and 16
+    CHECK(p5_of(a)->instances == 2); // without the discount
 }
 
 static void check_chance_of_spot(double hours)
@@ -273,6 +327,45 @@ static void check_chance_of_spot(double hours)
     }
     CHECK(fabs(r->chance_in_time - in_time / RUNS) < 0.025);
     CHECK(fabs(r->chance_in_time - without / RUNS) > 0.05); // the first wait matters
+}
+
+TEST(hosting_prefers_an_offer_whose_p90_keeps_the_budget)
+{
+    struct asked *a = ask(usual);
+    a->request.provider = "older,firm";
+    add_own(a, "provider,gpu,gpus,on_demand_usd_per_hour,granularity_seconds,region,as_of\n"
+               "older,h100-sxm,8,20,1,us-east-1,2026-06-01\n"
+               "firm,h100-sxm,8,20.6,1,us-east-1,2026-11-15\n");
+    const struct hosting *h = answer(a);
+    CHECK(h->recommended && !strcmp(h->recommended->provider, "older"));
+    double sure = row_of(h, "firm", NULL, OFFERS_ON_DEMAND)->cost_usd.high;
+    double unsure = row_of(h, "older", NULL, OFFERS_ON_DEMAND)->cost_usd.high;
+    CHECK(sure < unsure);
+    a->request.budget = (sure + unsure) / 2;
+    h = answer(a);
+    CHECK(h->recommended && !strcmp(h->recommended->provider, "firm"));
+    CHECK(strstr(h->reason, "within the budget") && !strstr(h->reason, "at the median"));
+    CHECK(strstr(h->reason, "older") && strstr(h->reason, "over the budget at P90"));
+    a->request.budget = 1.01 * h->recommended->cost_usd.mid; // P90 of neither: the cheaper again
+    h = answer(a);
+    CHECK(h->recommended && !strcmp(h->recommended->provider, "older"));
+}
+
+TEST(hosting_names_a_deadline_of_any_length_that_is_kept)
+{
+    struct asked *a =
+        ask("{\"model\":\"llama-3.1-70b\",\"tokens\":\"20B\",\"method\":\"qlora\","
+            "\"gpu\":\"h100-sxm\",\"gpus\":1,\"stack\":\"hf-peft\",\"search\":false}");
+    a->request.kind = "on-demand";
+    a->request.gpus = 1;
+    a->request.deadline = 60;
+    const char *said = hosting_explain_none(answer(a), &test_arena);
+    const char *named = strstr(said, "--deadline ");
+    CHECK(named && strlen(named) > 11);
+    double hours = named ? atof(named + 11) : NAN;
+    CHECK(hours > 1000 && strstr(said, "h or longer"));
+    a->request.deadline = hours * 3600;
+    CHECK(answer(a)->recommended);
 }
 
 TEST(hosting_spot_waits_for_its_first_instance) // L8

@@ -4,64 +4,8 @@
 #include "core/launch/launch.h"
 
 #include "host/yaml.h"
-#include "test/core/hosting/comparing.h"
+#include "test/core/launch/asking.h"
 #include "test/core/launch/unquote.h"
-
-// --- a job -------------------------------------------------------------------
-
-static const char document[] =
-    "{\"kind\":\"plan\",\"configuration\":{\"model\":\"llama-3.1-8b\",\"stack\":\"hf-peft\","
-    "\"gpu\":\"h100-sxm\",\"gpus\":8,\"nodes\":1,\"context\":2048,\"micro_batch\":2,"
-    "\"global_batch\":64,\"method\":\"lora\",\"rank\":16,\"targets\":\"all-linear\"},"
-    "\"workload\":{\"tokens\":21400000,\"epochs\":3,\"steps\":500},\"step\":{\"seconds\":2},"
-    "\"wall_hours\":{\"p10\":1,\"p50\":2,\"p90\":3},"
-    "\"gpu_hours_percentiles\":[{\"percentile\":90,\"gpu_hours\":24},"
-    "{\"percentile\":95,\"gpu_hours\":32}],"
-    "\"assumptions\":[{\"name\":\"save interval\",\"value\":600}]}";
-
-struct asking {
-    struct launch_request request;
-    struct launch_plan plan;
-    struct launch_place place;
-    struct launch job;
-};
-
-static struct asking *asking(enum launch_to to)
-{
-    struct asking *a = ARENA_NEW(&test_arena, struct asking, 1);
-    CHECK(!launch_plan_read(&a->plan, &test_arena, text_of(document), "plan.json"));
-    a->place = launch_place_of_plan(&a->plan);
-    a->request = (struct launch_request){ .to = to };
-    if (to == LAUNCH_K8S)
-        a->request.image = "registry/trainer:1";
-    return a;
-}
-
-static enum err attempt(struct asking *a, char *const *words)
-{
-    struct launch_input input = { &a->request, &a->plan, &a->place, words };
-    return launch_make(&a->job, &test_arena, &input);
-}
-
-static const char *file_of(struct asking *a, char *const *words)
-{
-    struct out out = { .arena = &test_arena };
-    enum err err = attempt(a, words);
-    test_check(!err, err ? error_text() : "", "launch_make", 0);
-    if (!err)
-        launch_file(&a->job, &out);
-    return out_string(&out);
-}
-
-static char *const usual_words[] = { "torchrun", "train.py", NULL };
-
-static bool notes(const struct launch *job, const char *words)
-{
-    for (size_t i = 0; i < job->note_count; i++)
-        if (strstr(job->notes[i], words))
-            return true;
-    return false;
-}
 
 // --- words -------------------------------------------------------------------
 
@@ -206,6 +150,20 @@ TEST(launch_refuses_secrets_that_it_cannot_name)
     CHECK(!attempt(a, named) && a->job.variable_count == 2);
 }
 
+TEST(launch_gives_no_variable_two_secrets)
+{
+    static char *const two[] = { "train", "--token", HUB, "--read.token", HUB "2", NULL };
+    static char *const other[] = { "train", "--token", HUB, "--token", HUB "2", NULL };
+    static char *const same[] = { "train", "--token", HUB, "--token", HUB, NULL };
+    struct asking *a = asking(LAUNCH_SLURM);
+    CHECK(!attempt(a, two) && a->job.variable_count == 2);
+    CHECK(attempt(a, other) == ERR_USAGE && strstr(error_text(), "variable TOKEN"));
+    CHECK(!strstr(error_text(), HUB));
+    CHECK(!attempt(a, same) && a->job.variable_count == 1);
+    a->request.env = "TOKEN"; // where the user has it
+    CHECK(!attempt(a, same) && a->job.variable_count == 1);
+}
+
 // --- limits ------------------------------------------------------------------
 
 TEST(launch_limit_is_p95_and_the_time_to_save_rounded_up)
@@ -223,38 +181,6 @@ TEST(launch_limit_is_p95_and_the_time_to_save_rounded_up)
     CHECK(a->job.limit_seconds == 180); // 170 s, in minutes
     a->place.hours_p95 = 30;
     CHECK(strstr(file_of(a, usual_words), "#SBATCH --time=1-06:15:00\n"));
-}
-
-TEST(launch_place_of_an_offer_has_its_p95_and_its_price)
-{
-    struct asked *a = ask(usual);
-    const struct hosting *h = answer(a);
-    struct launch_place place;
-    size_t spots = 0;
-    for (size_t i = 0; i < h->count; i++) {
-        const struct hosting_row *row = &h->rows[i];
-        CHECK(!launch_place_of_row(&place, row, &test_arena));
-        double moved = row->move.in_hours + row->move.out_hours;
-        CHECK(place.hours_p95 - moved >= row->run_hours.high * (1 - 1e-12)); // P95 is above P90
-        CHECK(place.hours_p95 > place.hours);
-        CHECK(place.nodes * place.gpus_per_node == row->gpus);
-        CHECK(isnan(place.cap_usd_per_hour) == !offers_is_rented(row->kind));
-        CHECK(!(place.cap_usd_per_hour < row->usd_per_hour));
-        CHECK(place.spot == (place.save_seconds > 0));
-        spots += place.spot;
-    }
-    CHECK(spots > 0);
-}
-
-TEST(launch_percentile_is_that_of_the_samples)
-{
-    struct asked *a = ask(usual);
-    const struct hosting_row *row = &answer(a)->rows[0];
-    double p95 = hosting_run_hours(row, &test_arena, 0.95);
-    size_t below = 0;
-    for (size_t i = 0; i < HOSTING_SAMPLES; i++)
-        below += row->wall_seconds[i] <= 3600 * p95;
-    CHECK(below >= 95 * HOSTING_SAMPLES / 100 && below <= 96 * HOSTING_SAMPLES / 100);
 }
 
 // --- several nodes -----------------------------------------------------------
@@ -420,8 +346,6 @@ static const struct documented dstack_fields[] = {
     { "volumes[]", JSON_STRING },
     { "backends", JSON_ARRAY },
     { "backends[]", JSON_STRING },
-    { "instance_types", JSON_ARRAY },
-    { "instance_types[]", JSON_STRING },
     { "regions", JSON_ARRAY },
     { "regions[]", JSON_STRING },
     { "spot_policy", JSON_STRING },
@@ -490,6 +414,9 @@ static const struct documented k8s_fields[] = {
     { POD ".containers[].env[].valueFrom.secretKeyRef.name", JSON_STRING },
     { POD ".containers[].env[].valueFrom.secretKeyRef.key", JSON_STRING },
     { POD ".containers[].resources", JSON_OBJECT },
+    { POD ".containers[].resources.requests", JSON_OBJECT },
+    { POD ".containers[].resources.requests.cpu", JSON_NUMBER },
+    { POD ".containers[].resources.requests.memory", JSON_STRING },
     { POD ".containers[].resources.limits", JSON_OBJECT },
     { POD ".containers[].resources.limits.nvidia.com/gpu", JSON_NUMBER },
     { POD ".containers[].resources.limits.amd.com/gpu", JSON_NUMBER },
@@ -560,6 +487,7 @@ static struct asking *full(enum launch_to to)
     a->request.account = "lab";
     a->place = (struct launch_place){ .provider = "gcp",
                                       .instance = "a3-highgpu-8g",
+                                      .machine = "a3-highgpu-8g",
                                       .region = "us-east4",
                                       .kind = "spot",
                                       .gpu = "h100-sxm",
@@ -641,8 +569,13 @@ TEST(launch_hostile_names_of_offers_and_files_stay_text)
 {
     for (int to = 0; to < LAUNCH_TARGETS; to++) {
         struct asking *a = full((enum launch_to)to);
-        a->place.instance = "x\nrun: reboot\n#SBATCH --nodes=99";
+        a->place.instance = a->place.machine = "x\nrun: reboot\n#SBATCH --nodes=99";
         a->place.gpu = "h100\nrun: reboot";
+        if (to == LAUNCH_SKY || to == LAUNCH_DSTACK) { // neither knows such a GPU
+            a->place.machine = to == LAUNCH_SKY ? NULL : a->place.machine;
+            CHECK(attempt(a, usual_words) == ERR_USAGE);
+            a->place.gpu = "h100-sxm", a->place.machine = a->place.instance;
+        }
         a->plan.path = "a\"b: {c} $x 'd'.json";
         a->request.job = "$(reboot)\n: x";
         if (attempt(a, usual_words)) {
@@ -677,22 +610,4 @@ TEST(launch_reads_only_plans_that_tell_their_hours)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(launch_plan_read(&plan, &test_arena, text_of(bad[i]), "plan.json") == ERR_INPUT);
-}
-
-TEST(launch_rents_no_block_and_no_flexible_start)
-{
-    struct hosting_row row = { .provider = "gcp", .kind = OFFERS_ON_DEMAND };
-    for (int to = 0; launch_targets[to]; to++)
-        CHECK(launch_serves((enum launch_to)to, &row));
-    row.kind = OFFERS_FLEX;
-    row.price_kind = OFFER_FLEX;
-    CHECK(!launch_serves(LAUNCH_SKY, &row) && !launch_serves(LAUNCH_DSTACK, &row));
-    CHECK(launch_serves(LAUNCH_SLURM, &row) && launch_serves(LAUNCH_SCRIPT, &row));
-    row.kind = OFFERS_ON_DEMAND;
-    row.price_kind = OFFER_BLOCK;
-    CHECK(!launch_serves(LAUNCH_SKY, &row) && launch_serves(LAUNCH_K8S, &row));
-    row = (struct hosting_row){ .provider = "own", .kind = OFFERS_OWN, .price_kind = OFFER_OWN };
-    CHECK(!launch_serves(LAUNCH_SKY, &row) && launch_serves(LAUNCH_SCRIPT, &row));
-    row.kind = OFFERS_MANAGED;
-    CHECK(!launch_serves(LAUNCH_SCRIPT, &row));
 }

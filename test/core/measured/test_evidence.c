@@ -181,11 +181,17 @@ TEST(evidence_is_not_decided_by_an_outlier)
 TEST(evidence_is_the_same_from_wherever_the_fit_begins)
 {
     struct rng rng = rng_seeded(6);
-    struct evidence other = fit_random(&rng, 5, 50), fresh = fit_random(&rng, 20, 10), begun;
-    evidence_fit(&begun, &test_arena, rows, 200, &other);
-    for (int i = 0; i < 50; i++) {
-        struct place place = random_place(&rng);
-        CHECK_NEAR(evidence_spread(&fresh, &place), evidence_spread(&begun, &place), 1e-3);
+    struct evidence other = fit_random(&rng, 5, 50), begun;
+    struct evidence fresh = fit_random(&rng, 20, 10);
+    for (int spread = 0; spread < 2; spread++) { // the density is concave without one
+        for (int i = 0; i < 200; i++)
+            rows[i].step_spread = spread ? 0.08 : 0;
+        evidence_fit(&fresh, &test_arena, rows, 200, NULL);
+        evidence_fit(&begun, &test_arena, rows, 200, &other);
+        for (int i = 0; i < 50; i++) {
+            struct place place = random_place(&rng);
+            CHECK_NEAR(evidence_spread(&fresh, &place), evidence_spread(&begun, &place), 1e-3);
+        }
     }
 }
 

@@ -1,36 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/embedded.h"
-#include "core/measured/validate.h"
 #include "test/core/knowledge.h"
-
-// All shipped runs, forecast.
-static struct validate_row *validate_shipped(struct knowledge *k, size_t *count)
-{
-    struct run *runs;
-    struct validate_row *rows;
-    CHECK(!run_read(&runs, count, &test_arena, embedded_file("runs.csv"), "runs.csv"));
-    struct validate_model model = { &k->catalog, k->stacks, k->stack_count };
-    CHECK(!validate_runs(&rows, &test_arena, runs, *count, runs, *count, &model));
-    return rows;
-}
+#include "test/core/measured/shipped.h"
 
 TEST(memory_verdicts_of_shipped_runs_are_mostly_right)
 {
-    struct knowledge k = knowledge_open();
     size_t count;
-    struct validate_row *rows = validate_shipped(&k, &count);
+    const struct validate_row *rows = shipped_rows(&count);
     struct validate_verdicts fits = validate_verdicts(rows, count);
     CHECK(fits.n >= 40 && (double)fits.right >= 0.9 * (double)fits.n);
-    CHECK(fits.surely_wrong <= 1); // HFB-010, at 80.1 %: it names neither rank nor targets
+    CHECK(fits.surely_wrong <= 1); // HFB-010, which names neither rank nor targets
 }
 
 // As many fit as should, within what chance leaves: a sum of runs with probabilities p has the
 // variance Σ p(1 − p).
 TEST(memory_probabilities_of_shipped_runs_are_those_with_which_they_fitted)
 {
-    struct knowledge k = knowledge_open();
     size_t count;
-    struct validate_row *rows = validate_shipped(&k, &count);
+    const struct validate_row *rows = shipped_rows(&count);
     struct validate_likely groups[VALIDATE_LIKELIES];
     validate_likely(groups, rows, count);
     for (int i = 0; i < VALIDATE_LIKELIES; i++) {
@@ -73,7 +60,7 @@ TEST(memory_spread_of_a_stack_is_that_of_its_measured_runs)
 {
     struct knowledge k = knowledge_open();
     size_t count;
-    struct validate_row *rows = validate_shipped(&k, &count);
+    const struct validate_row *rows = shipped_rows(&count);
     double *ratios = ARENA_NEW(&test_arena, double, count);
     size_t n = log_ratios(ratios, rows, count, NULL, false);
     double all = stats_quantile(ratios, n, 0.9);
@@ -100,9 +87,8 @@ TEST(memory_spread_of_a_stack_is_that_of_its_measured_runs)
 
 TEST(memory_spread_of_mixtures_is_that_of_their_measured_runs)
 {
-    struct knowledge k = knowledge_open();
     size_t count, n = 0;
-    struct validate_row *rows = validate_shipped(&k, &count);
+    const struct validate_row *rows = shipped_rows(&count);
     double *sizes = ARENA_NEW(&test_arena, double, count), spread = 0;
     for (size_t i = 0; i < count; i++) {
         const struct setup *setup = rows[i].setup;

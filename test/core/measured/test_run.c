@@ -209,6 +209,9 @@ TEST(run_widths_follow_the_lengths_column)
     // Percentiles tell the tail: the longest of 10,000 rows, 3.85 deviations above the median.
     CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "no", "56,95,173")));
     CHECK_NEAR(setup.worst.width, 95 * exp(3.85 * log(173.0 / 56) / 2 / STATS_P90), 0.03);
+    // A mean says that no row comes near a cap of 100 times as much.
+    CHECK(!facts_of(&setup, &run, text_format(&test_arena, row, "no", "20")));
+    CHECK(setup.worst.width > 20 * 15 && setup.worst.width < 20 * 40);
     CHECK(facts_of(&setup, &run, text_format(&test_arena, row, "no", "400,200")));
     CHECK(strstr(error_text(), "X-1") && strstr(error_text(), "lengths"));
 }

@@ -136,7 +136,8 @@ TEST(plan_that_does_not_fit_offers_what_does)
 TEST(plan_keeps_the_deadline_with_the_fewest_gpus)
 {
     const struct plan *plan = planning_make("{\"model\":\"llama-3.1-8b\",\"tokens\":1.2e9,"
-                                            "\"gpu\":\"h100\",\"deadline\":\"12h\"}");
+                                            "\"packing\":\"on\",\"gpu\":\"h100\","
+                                            "\"deadline\":\"12h\"}");
     CHECK(plan->meets_deadline);
     CHECK(plan->chosen.gpus > 1);
     for (size_t i = 0; i < plan->scaling_count; i++)
@@ -458,13 +459,21 @@ TEST(plan_says_given_only_of_what_was_given)
     CHECK(strstr(out_string(&out), "new widths") && !strstr(out_string(&out), "given"));
 }
 
-TEST(plan_text_shows_the_precision_of_weights_and_states)
+TEST(plan_text_shows_the_precision_of_weights_and_states_that_memory_counts)
 {
-    struct out out = { .arena = &test_arena };
-    plan_text(planning_make(planning_request("llama-3.1-8b", "\"method\":\"full\",\"stack\":\"hf\","
-                                                             "\"gpu\":\"h100\",\"gpus\":8")),
-              &test_arena, &out);
-    CHECK(strstr(out_string(&out), "without an fp32 master copy"));
+    static const char *const cases[][2] = {
+        { "\"method\":\"full\",\"stack\":\"hf\"", "without an fp32 master copy" },
+        { "\"stack\":\"hf-peft\"", "adapters and their optimizer states in fp32" },
+        { "\"stack\":\"hf-deepspeed\"", "adapters in bf16 with an fp32 master copy, their" },
+        { "\"stack\":\"hf-peft\",\"states\":\"bf16\"",
+          "adapters in fp32, their optimizer states in bf16" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct out out = { .arena = &test_arena };
+        const char *gpus = text_format(&test_arena, "%s,\"gpu\":\"h100\",\"gpus\":8", cases[i][0]);
+        plan_text(planning_make(planning_request("llama-3.1-8b", gpus)), &test_arena, &out);
+        test_check(strstr(out_string(&out), cases[i][1]), cases[i][0], __FILE__, __LINE__);
+    }
 }
 
 TEST(plan_starts_from_a_former_plan_and_overrides_it)
@@ -625,7 +634,7 @@ TEST(plan_steps_times_the_seconds_of_a_step_are_the_training_of_every_stack)
     static const char *const batchings[] = { "max", "longest", "grouped", "packed" };
     static const char *const rows[] = { "1", "4" };
     const struct plan_data *data = planning_data();
-    for (size_t s = 0; s < data->stack_count; s++)
+    for (size_t s = 0; s < data->stack_count; s += TEST_CASES_OF)
         for (int k = 0; k < 8; k++) {
             struct arena_mark mark = arena_mark(&test_arena);
             const char *json = text_format(

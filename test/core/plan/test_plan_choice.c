@@ -163,7 +163,8 @@ TEST(plan_within_a_deadline_shows_a_median_within_it)
 TEST(plan_within_a_deadline_is_the_cheapest_where_the_gpu_is_open)
 {
     const struct plan *plan = planning_make("{\"model\":\"llama-3.1-8b\",\"tokens\":1e9,"
-                                            "\"method\":\"full\",\"deadline\":\"12h\"}");
+                                            "\"packing\":\"on\",\"method\":\"full\","
+                                            "\"deadline\":\"12h\"}");
     CHECK(plan->meets_deadline && plan->chosen.stable);
     for (size_t i = 0; i < plan->alternative_count; i++) {
         const struct search_result *r = &plan->alternatives[i].result;
@@ -184,7 +185,7 @@ TEST(plan_with_a_longer_deadline_is_not_dearer)
             const struct plan *plan = planning_make(text_format(
                 &test_arena,
                 "{\"model\":\"%s\",\"method\":\"%s\",\"tokens\":\"20M\",\"deadline\":\"%s\","
-                "\"search\":false}",
+                "\"packing\":\"on\",\"search\":false}",
                 cases[i].model, cases[i].method, deadlines[k]));
             test_check(plan->forecast.cost_usd.mid <= before, cases[i].model, deadlines[k],
                        __LINE__);

@@ -79,7 +79,7 @@ TEST(plan_says_what_hosts_add_to_the_range_where_they_set_the_time)
     const struct plan *large = planning_make(
         "{\"model\":\"llama-3.1-8b\",\"tokens\":5e7,\"gpu\":\"h200\",\"stack\":\"hf-peft\","
         "\"context\":4096,\"micro_batch\":\"4\",\"search\":false}");
-    CHECK(!strstr(plan_evidence_words(large, &test_arena), "leave"));
+    CHECK(!strstr(plan_evidence_words(large, &test_arena), "the rest"));
 }
 
 TEST(plan_says_what_experts_add_to_the_range)
@@ -93,5 +93,5 @@ TEST(plan_says_what_experts_add_to_the_range)
         "{\"model\":\"qwen3-30b-a3b\",\"tokens\":5e7,\"gpu\":\"h200\",\"stack\":\"hf-peft\","
         "\"experts\":\"eager\",\"search\":false}");
     CHECK(strstr(plan_evidence_words(loop, &test_arena), "what a loop over experts costs"));
-    CHECK(!strstr(plan_evidence_words(plan_on("qwen3-30b-a3b", "h200"), &test_arena), "leave"));
+    CHECK(!strstr(plan_evidence_words(plan_on("qwen3-30b-a3b", "h200"), &test_arena), "the rest"));
 }

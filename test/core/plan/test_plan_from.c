@@ -3,6 +3,7 @@
 // from).
 
 #include "core/plan/plan_from.h"
+#include "core/trainers/trainer_facts.h"
 
 #include "host/file.h"
 #include "host/yaml.h"
@@ -129,6 +130,22 @@ TEST(trainer_config_reads_llama_factory_with_its_deepspeed)
            "evaluate_every=500;save_every=500");
     CHECK(!config.contradiction_count); // "auto" contradicts nothing
     CHECK(config.reference_count == 1 && !strcmp(config.references[0], "deepspeed_zero2.json"));
+}
+
+TEST(llama_factory_trains_fp32_weights_unless_they_are_pure_bf16)
+{
+#define FULL "finetuning_type: full\nmodel_name_or_path: llama-3.1-8b\nbf16: true\n"
+    struct plan_request request;
+    struct trainer_config config = read_text(FULL, &request);
+    expect(&config, "method=full;precision=bf16;weights=fp32;stack=llama-factory");
+    config = read_text(FULL "enable_liger_kernel: true\n", &request);
+    expect(&config, "precision=bf16;weights=fp32;stack=hf-liger");
+    config = read_text(FULL "pure_bf16: true\n", &request);
+    expect(&config, "precision=bf16;weights=bf16");
+    config = read_text("finetuning_type: lora\nmodel_name_or_path: llama-3.1-8b\nbf16: true\n",
+                       &request);
+    CHECK(!trainer_config_option(&config, "weights"));
+#undef FULL
 }
 
 TEST(trainer_config_reads_torchtune)
@@ -522,6 +539,16 @@ TEST(trainer_config_finds_two_precisions_and_reads_merged_keys)
     CHECK(contradicts(&config, "is bf16, fp16 in merged.yaml is fp16"));
 }
 
+TEST(trainer_config_tells_a_contradiction_whole_however_long_the_names_of_files_are)
+{
+    struct trainer_config config = { .arena = &test_arena };
+    char *name = ARENA_NEW(&test_arena, char, 601);
+    memset(name, 'a', 600);
+    trainer_config_say(&config, FACT_PRECISION, "bf16", name, "bf16");
+    trainer_config_say(&config, FACT_PRECISION, "fp16", name, "fp16");
+    CHECK(contradicts(&config, "is fp16; fp16 is used"));
+}
+
 TEST(trainer_config_finds_what_else_cannot_be)
 {
     struct plan_request request;
@@ -733,7 +760,21 @@ TEST(plan_from_trains_on_no_row_that_the_trainer_holds_out_or_does_not_read)
         CHECK(isnan(cases[i].eval_share) ? isnan(request.eval_share)
                                          : fabs(request.eval_share - cases[i].eval_share) < 1e-9);
     }
-    // Of a count of tokens too; and what the user says of evaluations replaces the file's word.
+    // Of a count of tokens, where rows have a length that is told or assumed: 0.12 of 512.
+    static const struct {
+        double mean;
+        int64_t tokens;
+    } told[] = { { 400, 400000 }, { NAN, 61440 } };
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        struct plan_request limited, user = plan_request_default();
+        read_text(cases[2].yaml, &limited);
+        limited.given = &user;
+        user.tokens = limited.tokens = 1000000;
+        limited.mean_length = told[i].mean;
+        plan_request_renew(&limited);
+        CHECK(limited.tokens == told[i].tokens);
+    }
+    // A share of a count of tokens; and what the user says of evaluations replaces the file's word.
     struct plan_request request, given = plan_request_default();
     read_text(cases[0].yaml, &request);
     request.given = &given;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNT = 60 / TEST_CASES_OF };
+enum { COUNT = 30 / TEST_CASES_OF };
 enum { SEED = 20261116, MOST_PRINTED = 5 };
 
 static int violations;

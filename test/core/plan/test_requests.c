@@ -20,7 +20,7 @@ static struct plan_data with_memory(double factor)
 
 TEST(requests_with_more_gpu_memory_fit_too_and_take_no_more_hours)
 {
-    enum { REQUESTS = 160 / TEST_CASES_OF, CARDS = 3 };
+    enum { REQUESTS = 80 / TEST_CASES_OF, CARDS = 3 };
     const double equal = 1.012; // of equals the search keeps the simpler one
     struct rng rng = rng_seeded(20261116);
     struct plan_data data[CARDS] = { with_memory(1), with_memory(1.15), with_memory(1.5) };

@@ -266,7 +266,7 @@ static struct text with_pilot(struct text plan, const char *json)
     return html(input, NULL);
 }
 
-TEST(report_with_a_pilot_shows_the_plan_and_the_hours_at_the_pilots_rate)
+TEST(report_with_a_pilot_shows_the_plan_and_the_hours_as_the_pilot_measured)
 {
     const struct plan *plan = planning_make(usual);
     const char *same = "{\"kind\":\"pilot\",\"version\":1,\"tokens_per_second\":{\"mean\":%.17g,"
@@ -278,16 +278,27 @@ TEST(report_with_a_pilot_shows_the_plan_and_the_hours_at_the_pilots_rate)
     // At the rate that the plan assumes the hours stay the same.
     struct text page = with_pilot(usual_plan(), text_format(&test_arena, same, rate, 8));
     const char *hours = text_hours(&test_arena, plan->forecast.gpu_hours.mid);
-    CHECK(
-        holds(page, text_format(&test_arena, "At the pilot&#39;s rate</dt><dd>%s GPU h<", hours)));
+    CHECK(holds(page, text_format(&test_arena, "As the pilot measured</dt><dd>%s GPU h<", hours)));
     CHECK(holds(page, "planned before the pilot"));
     CHECK(holds(page, "gpuhours plan --plan plan.json --pilot pilot.json"));
     // At half of it they are longer, by training and evaluation only.
     page = with_pilot(usual_plan(), text_format(&test_arena, same, rate / 2, 8));
     CHECK(!holds(page, text_format(&test_arena, "<dd>%s GPU h<", hours)));
+    // A start that took 600 s longer costs them too, on each GPU, and the weights are part of it.
+    const double *parts = plan->forecast.middle.seconds;
+    double wall = 0, start = parts[OVERHEAD_STARTUP] + parts[OVERHEAD_LOADING];
+    for (int i = 0; i < OVERHEAD_KINDS; i++)
+        wall += parts[i];
+    const char *as_planned = text_format(&test_arena, same, rate, 8);
+    const char *started = text_format(&test_arena, "%.*s,\"apart\":{\"startup_seconds\":%.17g}}",
+                                      (int)strlen(as_planned) - 1, as_planned, start + 600);
+    const char *longer =
+        text_hours(&test_arena, plan->forecast.gpu_hours.mid * (wall + 600) / wall);
+    page = with_pilot(usual_plan(), started);
+    CHECK(holds(page, text_format(&test_arena, "measured</dt><dd>%s GPU h<", longer)));
     // A pilot of another configuration moves nothing here; plan --pilot transfers it.
     page = with_pilot(usual_plan(), text_format(&test_arena, same, rate, 1));
-    CHECK(!holds(page, "At the pilot") && holds(page, "which ran another configuration"));
+    CHECK(!holds(page, "As the pilot") && holds(page, "which ran another configuration"));
 }
 
 TEST(report_has_the_what_if_next_to_the_answer)

@@ -52,6 +52,10 @@ TEST(catalog_finds_gpus_however_people_and_drivers_spell_them)
         { "NVIDIA A100 80GB PCIe", "a100-pcie-80gb" },
         { "A100-80GB", "a100-sxm-80gb" },
         { "A100 40 GB", "a100-sxm-40gb" },
+        { "a100-40", "a100-sxm-40gb" },
+        { "a100-pcie-40", "a100-pcie-40gb" },
+        { "V100 32", "v100-sxm2-32gb" },
+        { "h100-80", "h100-sxm" },
         { "NVIDIA H200", "h200-sxm" },
         { "NVIDIA B200", "b200-sxm" },
         { "RTX 4090", "rtx-4090" },
@@ -238,13 +242,11 @@ TEST(catalog_nodes_have_room_and_links_for_their_gpus)
 TEST(catalog_refuses_names_that_say_something_else_than_the_card)
 {
     struct catalog c = catalog();
-    static const char *const refused[] = { "4090 48gb",
-                                           "h100 40gb",
-                                           "H100 200GB",
-                                           "2x h100",
-                                           "h100,a100",
-                                           "h100 mig 1g.10gb",
-                                           "A100-PCIE-80GB MIG 1g.10gb" };
+    static const char *const refused[] = {
+        "4090 48gb", "h100 40gb",        "h100 40",
+        "h100-8",    "H100 200GB",       "2x h100",
+        "h100,a100", "h100 mig 1g.10gb", "A100-PCIE-80GB MIG 1g.10gb"
+    };
     static const char *const taken[] = { "NVIDIA H100 80GB HBM3",
                                          "RTX 4090 24GB",
                                          "Tesla V100-SXM2-32GB",

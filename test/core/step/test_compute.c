@@ -46,10 +46,11 @@ TEST(compute_never_beats_the_datasheet)
 TEST(compute_starves_a_small_model_on_a_slow_host)
 {
     // Qwen2.5-0.5B's shape at 512 tokens: 12,477 tokens/s measured, hardly any of the card's rate.
+    // Adapters written by hand in that loop kept its host longer than PEFT's do.
     struct knowledge k = knowledge_open();
     struct setup setup = knowledge_setup(&k, "qwen2.5-0.5b", "hf", 4, 512);
     struct estimate eager = knowledge_estimate(&setup);
-    CHECK_NEAR(eager.tokens_per_s, 12477, 0.2);
+    CHECK_NEAR(eager.tokens_per_s, 12477, 0.35);
     CHECK(eager.timing.host_seconds > 5 * eager.timing.matmul_seconds);
 }
 
@@ -657,4 +658,19 @@ TEST(compute_fp32_adapters_take_their_flops_at_the_rate_of_their_rank)
         setup.recipe.adapter_dtype = RECIPE_BF16;
         CHECK(fp32_adapter_seconds(&setup) == 0);
     }
+}
+
+TEST(compute_evaluation_fetches_the_units_of_one_pass)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "mistral-7b", "fms", 1, 128); // waits for the host
+    setup.recipe.targets = "q,k,v,o";
+    setup.recipe.checkpointing = RECIPE_RECOMPUTE;
+    setup.layout.data = 2;
+    setup.layout.zero = 3;
+    struct stack slow = *setup.stack;
+    slow.fetch_seconds = 10e-3; // all that counts
+    setup.stack = &slow;
+    struct timing timing = knowledge_estimate(&setup).timing;
+    CHECK_NEAR(timing.evaluation_share, 1.0 / 3, 0.05); // one of three passes
 }

@@ -179,3 +179,30 @@ TEST(compute_of_eager_attention_on_an_h200_is_within_12_percent_of_measured_laye
         CHECK_NEAR(again - both, measured[i].forward, 0.2);
     }
 }
+
+// bench/gpu/random_steps.py: seconds of a micro-batch and its update, before any efficiency.
+// Autocast casts weights and inputs; Adafactor goes over each weight many times.
+TEST(compute_of_fp32_weights_and_of_adafactor_is_within_6_percent_of_the_trainers_steps_on_an_h200)
+{
+    static const struct {
+        const char *model;
+        double rows, width;
+        int weights, optimizer;
+        double accumulation, seconds;
+    } steps[] = {
+        { "falcon3-7b", 2, 4096, RECIPE_FP32, RECIPE_SGD, 1, 0.8062 },
+        { "qwen2-1.5b", 1, 16384, RECIPE_FP32, RECIPE_SGD, 4, 2.2908 },
+        { "yi-6b", 64, 256, RECIPE_BF16, RECIPE_ADAFACTOR, 1, 1.3962 },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct setup setup =
+            knowledge_setup(&k, steps[i].model, "hf", steps[i].rows, steps[i].width);
+        setup.batch.packed = true;
+        setup.recipe.method = RECIPE_FULL;
+        setup.recipe.weights = setup.recipe.states = steps[i].weights;
+        setup.recipe.optimizer = steps[i].optimizer;
+        setup.accumulation = steps[i].accumulation;
+        CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, steps[i].seconds, 0.06);
+    }
+}

@@ -13,6 +13,20 @@ TEST(estimate_fills_in_from_the_stack_what_the_recipe_leaves_open)
     CHECK(estimate_recipe(&setup).states == RECIPE_BF16);
 }
 
+TEST(estimate_makes_states_of_the_weights_type_unless_the_optimizer_has_a_master_copy)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 128);
+    setup.recipe.method = RECIPE_FULL;
+    CHECK(estimate_recipe(&setup).states == RECIPE_BF16);
+    setup.recipe.weights = RECIPE_FP32;
+    CHECK(estimate_recipe(&setup).states == RECIPE_FP32);
+    struct setup master = knowledge_setup(&k, "llama-3.1-8b", "hf-deepspeed", 1, 128);
+    master.recipe.method = RECIPE_FULL;
+    master.recipe.weights = RECIPE_BF16;
+    CHECK(estimate_recipe(&master).states == RECIPE_FP32);
+}
+
 TEST(estimate_times_the_average_batch_and_holds_the_worst)
 {
     struct knowledge k = knowledge_open();

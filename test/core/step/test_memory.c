@@ -323,3 +323,32 @@ TEST(memory_that_does_not_fit_is_shown_without_a_cache_that_no_card_could_hold)
     CHECK_NEAR(memory.total_bytes, memory_needed_bytes(&memory), 1);
     CHECK(memory.reserved_bytes > 1.09 * memory.allocated_bytes);
 }
+
+// bench/gpu/random_steps.py: runs of the Trainer in bf16, drawn at random. PyTorch's gradients have
+// the type of their weights; Adafactor copies the tensor that it updates.
+TEST(memory_of_the_trainers_fp32_weights_and_of_adafactor_is_within_two_percent_on_an_h200)
+{
+    static const struct {
+        const char *model;
+        double rows, width;
+        int weights, optimizer;
+        double accumulation, allocated_gib;
+    } rows[] = {
+        { "llama-1-7b", 4, 128, RECIPE_FP32, RECIPE_ADAMW, 1, 100.9 },
+        { "falcon3-7b", 2, 4096, RECIPE_FP32, RECIPE_SGD, 1, 113.25 },
+        { "qwen2-1.5b", 1, 16384, RECIPE_FP32, RECIPE_SGD, 4, 93.30 },
+        { "qwen3-0.6b", 2, 128, RECIPE_FP32, RECIPE_ADAMW, 4, 11.24 },
+        { "gpt3-355m", 1, 1024, RECIPE_FP32, RECIPE_ADAMW, 1, 7.30 },
+        { "yi-6b", 64, 256, RECIPE_BF16, RECIPE_ADAFACTOR, 1, 107.7 },
+    };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct setup setup = knowledge_setup(&k, rows[i].model, "hf", rows[i].rows, rows[i].width);
+        setup.recipe.method = RECIPE_FULL;
+        setup.recipe.weights = setup.recipe.states = rows[i].weights;
+        setup.recipe.optimizer = rows[i].optimizer;
+        setup.accumulation = rows[i].accumulation;
+        struct memory memory = knowledge_estimate(&setup).memory;
+        CHECK_NEAR(memory.allocated_bytes / gib, rows[i].allocated_gib, 0.025);
+    }
+}

@@ -451,3 +451,25 @@ TEST(model_configs_of_an_encoder_of_another_size_keep_the_familys_rule)
     CHECK(model.tower->ffn_width == 2560 && model.tower->projector_in == 2560);
     CHECK(model.tower->rule == VISION_NATIVE);
 }
+
+TEST(model_read_config_knows_a_gelu_that_is_written_out)
+{
+    static const struct {
+        const char *keys;
+        bool composed;
+    } cases[] = {
+        { "\"activation_function\":\"gelu_new\",", true },
+        { "\"activation_function\":\"gelu\",", false },
+        { "", true }, // the default of GPT-2
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m;
+        const char *json = text_format(
+            &test_arena,
+            "{\"architectures\":[\"GPT2LMHeadModel\"],\"model_type\":\"gpt2\",%s\"n_embd\":64,"
+            "\"n_layer\":2,\"n_head\":4,\"vocab_size\":100,\"n_positions\":128}",
+            cases[i].keys);
+        CHECK(!model_read_config(&m, &test_arena, text_of(json), "config.json"));
+        test_check(m.composed_gelu == cases[i].composed, cases[i].keys, __FILE__, __LINE__);
+    }
+}

@@ -257,6 +257,24 @@ TEST(network_tensor_parallelism_sums_hidden_states_four_times_a_layer)
     CHECK_NEAR(timed(&setup).per_layer, 32 * 4 * 2 * hidden * 3 / 4 / 100e9, 1e-9);
 }
 
+// Two cards reach what their PCIe does; more of them share the host's memory.
+TEST(network_of_cards_without_peer_access_shares_the_memory_of_their_host)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf", 1, 1024);
+    static const char *const names[] = { "rtx-4090", "l40s" }; // both over PCIe 4.0
+    double gradients = 41943040.0 * 2;
+    for (int gpus = 2; gpus <= 8; gpus *= 2)
+        for (int i = 0; i < 2; i++) {
+            CHECK(!catalog_gpu(&setup.gpu, &k.catalog, names[i]));
+            setup.layout.data = gpus;
+            struct links links = network_links(setup.gpu, NULL);
+            double alone = 0.35 * setup.gpu->pcie_bytes_per_s, shared = i ? INFINITY : 30e9 / gpus;
+            CHECK_NEAR(timed_over(&setup, &links).per_step,
+                       2 * gradients * (gpus - 1) / gpus / fmin(alone, shared), 1e-2);
+        }
+}
+
 TEST(network_efficiency_falls_with_more_gpus)
 {
     struct knowledge k = knowledge_open();
@@ -338,4 +356,66 @@ TEST(network_counts_the_doublings_of_gpus_beyond_a_node)
         setup.layout.data = (int64_t)doublings[i][0];
         CHECK_NEAR(timed(&setup).doublings, doublings[i][1], 1e-12);
     }
+}
+
+TEST(network_of_cards_without_peer_access_shares_their_host_whatever_groups_they_form)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "nemo", 1, 1024);
+    CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "rtx-4090"));
+    struct links links = network_links(setup.gpu, NULL);
+    setup.layout.tensor = 2;
+    double two = timed_over(&setup, &links).per_layer;
+    setup.layout.data = 4; // four pairs on one host
+    double hidden = 1024.0 * 4096 * 2;
+    CHECK_NEAR(timed_over(&setup, &links).per_layer, 32 * 4 * hidden / (30e9 / 8), 0.02);
+    CHECK(two < timed_over(&setup, &links).per_layer / 1.5);
+}
+
+TEST(network_of_a_mesh_sends_to_experts_over_one_wire_for_each_of_the_group)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "qwen3-30b-a3b", "nemo", 1, 4096);
+    struct links mesh = plain;
+    mesh.pair_bytes_per_s = 100e9 / 7;
+    setup.layout.data = setup.layout.expert = 8;
+    CHECK_NEAR(timed_over(&setup, &mesh).per_layer, timed(&setup).per_layer, 1e-9);
+    setup.layout.data = setup.layout.expert = 2;
+    CHECK(timed_over(&setup, &mesh).per_layer > 5 * timed(&setup).per_layer);
+}
+
+// Memory and time say the same: of a stage that stays gathered, once a step.
+TEST(network_of_fsdp_in_a_pipeline_gathers_and_sums_once_a_step)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "torchtitan", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.data = 4;
+    setup.layout.zero = 3;
+    setup.layout.pipeline = 2;
+    setup.accumulation = 8;
+    struct network_seconds seconds = timed(&setup);
+    CHECK_NEAR(seconds.gathers, 1.0 / 8, 1e-12);
+    struct network_seconds of_one = seconds;
+    setup.accumulation = 16;
+    seconds = timed(&setup);
+    CHECK_NEAR(seconds.gathers, 1.0 / 16, 1e-12);
+    CHECK_NEAR(seconds.per_step, of_one.per_step, 1e-9);
+    setup.layout.pipeline = 1;
+    CHECK(timed(&setup).gathers >= 2);
+}
+
+TEST(network_offloaded_states_stream_through_the_gpu_only_where_the_stack_says_so)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "native", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    setup.layout.offload_optimizer = true;
+    struct stack slow_host = *setup.stack;
+    slow_host.launch_seconds = 6e-6;
+    double before = timed(&setup).offload;
+    setup.stack = &slow_host;
+    CHECK_NEAR(timed(&setup).offload, before, 1e-12);
+    slow_host.updates_on_gpu = false;
+    CHECK(timed(&setup).offload > 1.1 * before || timed(&setup).copied > 0);
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/core/knowledge.h"
 
-static double adapters(const char *model, const char *targets, int64_t rank)
+static double adapters_by(const char *stack, const char *model, const char *targets, int64_t rank)
 {
     struct knowledge k = knowledge_open();
-    struct setup setup = knowledge_setup(&k, model, "hf", 1, 64);
+    struct setup setup = knowledge_setup(&k, model, stack, 1, 64);
     setup.recipe.targets = targets;
     setup.recipe.rank = rank;
     return knowledge_estimate(&setup).step.trained_weights;
+}
+
+static double adapters(const char *model, const char *targets, int64_t rank)
+{
+    return adapters_by("hf", model, targets, rank);
 }
 
 TEST(recipe_counts_adapters_as_peft_prints_them)
@@ -17,6 +22,19 @@ TEST(recipe_counts_adapters_as_peft_prints_them)
     CHECK_NEAR(adapters("llama-3.1-8b", "all-linear", 16), 41943040, 1e-12);
     CHECK_NEAR(adapters("llama-3.2-1b", "all-linear", 16), 11272192, 1e-12);
     CHECK_NEAR(adapters("llama-3.1-8b", "attention", 16), 13631488, 1e-12);
+}
+
+// gpt-oss holds its experts as parameters, which all-linear of PEFT does not find: 24 layers of q,
+// k, v and o. They are adapted where their names are given, and by kernels that are not PEFT's.
+TEST(recipe_all_linear_adapts_experts_only_where_they_are_modules)
+{
+    double attention = 24 * 8 * (2 * (2880 + 4096) + 2 * (2880 + 512));
+    CHECK(adapters_by("hf-peft", "gpt-oss-20b", "all-linear", 8) == attention);
+    CHECK(adapters_by("axolotl", "gpt-oss-20b", "all-linear", 8) == attention);
+    CHECK(adapters_by("hf-peft", "gpt-oss-20b", "attention,mlp", 8) > 20 * attention);
+    CHECK(adapters_by("native", "gpt-oss-20b", "all-linear", 8) > 20 * attention);
+    CHECK(adapters_by("hf-peft", "mixtral-8x7b", "all-linear", 8) ==
+          adapters_by("hf-peft", "mixtral-8x7b", "attention,mlp", 8));
 }
 
 TEST(recipe_refuses_targets_that_no_linear_has)

@@ -134,3 +134,21 @@ TEST(stack_list_has_those_that_the_product_promises)
     for (size_t i = 0; i < sizeof promised / sizeof *promised; i++)
         CHECK(!strcmp(found(&k, promised[i]), promised[i]));
 }
+
+TEST(stack_gradients_have_the_type_of_their_weights_unless_the_stack_copies_those)
+{
+    struct knowledge k = knowledge_open();
+    const struct stack *hf, *deepspeed;
+    CHECK(!stack_find(&hf, k.stacks, k.stack_count, "hf"));
+    CHECK(!stack_find(&deepspeed, k.stacks, k.stack_count, "hf-deepspeed"));
+    struct recipe recipe = recipe_default();
+    recipe.method = RECIPE_FULL;
+    recipe.weights = RECIPE_BF16;
+    CHECK(stack_gradients(hf, &recipe) == RECIPE_BF16);
+    recipe.weights = RECIPE_FP32;
+    CHECK(stack_gradients(hf, &recipe) == RECIPE_FP32);
+    CHECK(stack_gradients(deepspeed, &recipe) == RECIPE_BF16);
+    recipe.method = RECIPE_LORA;
+    recipe.adapter_dtype = RECIPE_FP32;
+    CHECK(stack_gradients(hf, &recipe) == RECIPE_FP32);
+}

@@ -277,6 +277,22 @@ TEST(step_dequantisation_costs_what_its_quantiser_moves)
     }
 }
 
+TEST(step_dequantisation_by_pytorchs_operations_moves_what_was_measured)
+{
+    struct knowledge k = knowledge_open();
+    static const char *const stacks[] = { "torchtune-eager", "torchtune" }; // compiled: one kernel
+    static const double bytes[] = { 58, 4.2 };
+    for (int i = 0; i < 2; i++) {
+        struct setup setup = knowledge_setup(&k, "llama-3.1-8b", stacks[i], 1, 256);
+        setup.recipe.method = RECIPE_QLORA;
+        setup.recipe.quantization = RECIPE_NF4_NESTED;
+        double weights = 32.0 * (double)model_layer_linear_weights(setup.model, MODEL_DENSE);
+        CHECK_NEAR(bytes_of(&setup, "dequantize", STEP_FORWARD), bytes[i] * weights, 1e-12);
+        setup.recipe.quantization = RECIPE_INT8; // by bitsandbytes
+        CHECK_NEAR(bytes_of(&setup, "dequantize", STEP_FORWARD), 5 * weights, 1e-12);
+    }
+}
+
 TEST(step_ring_of_context_parallelism_merges_an_output_for_each_piece)
 {
     struct knowledge k = knowledge_open();
@@ -285,4 +301,71 @@ TEST(step_ring_of_context_parallelism_merges_an_output_for_each_piece)
     setup.layout.context = 4; // 2,048 tokens here, of 4,096 values, in four pieces
     CHECK_NEAR(bytes_of(&setup, "ring", STEP_FORWARD), 32.0 * 12 * 4 * 2048 * 4096, 1e-12);
     CHECK_NEAR(bytes_of(&setup, "ring", STEP_BACKWARD), 32.0 * 8 * 4 * 2048 * 4096, 1e-12);
+}
+
+static const struct step_op *named(const struct step *step, const char *name)
+{
+    for (size_t i = 0; i < step->count; i++)
+        if (!strcmp(step->ops[i].name, name))
+            return &step->ops[i];
+    return NULL;
+}
+
+TEST(step_of_gelu_written_out_moves_ten_times_what_one_kernel_does)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "phi-2", "hf", 1, 1024);
+    struct model one_kernel = *setup.model;
+    CHECK(one_kernel.composed_gelu);
+    one_kernel.composed_gelu = false;
+    struct step written = knowledge_estimate(&setup).step;
+    setup.model = &one_kernel;
+    struct step fused = knowledge_estimate(&setup).step;
+    const struct step_op *many = named(&written, "activation"), *one = named(&fused, "activation");
+    CHECK(many->bytes > 10 * one->bytes && many->launches == 10 * one->launches);
+    CHECK_NEAR(many->kept_bytes, 14 * 1024.0 * (double)one_kernel.ffn_width, 1e-9);
+    struct stack compiled = *setup.stack;
+    compiled.kernels = STACK_COMPILED;
+    setup.stack = &compiled;
+    double bytes = named(&fused, "activation")->bytes;
+    setup.model = &one_kernel;
+    fused = knowledge_estimate(&setup).step;
+    one_kernel.composed_gelu = true;
+    written = knowledge_estimate(&setup).step;
+    CHECK(named(&written, "activation")->bytes == named(&fused, "activation")->bytes);
+    CHECK(bytes > 0);
+}
+
+TEST(step_under_autocast_casts_weights_and_inputs)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.2-1b", "hf", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    struct step step = knowledge_estimate(&setup).step;
+    CHECK(!named(&step, "cast of weights") && !named(&step, "cast of inputs"));
+    setup.recipe.weights = setup.recipe.states = RECIPE_FP32;
+    step = knowledge_estimate(&setup).step;
+    double weights = 0;
+    for (size_t i = 0; i < step.count; i++)
+        if (!strcmp(step.ops[i].name, "cast of weights") && step.ops[i].phase == STEP_FORWARD)
+            weights += step.ops[i].repeats * step.ops[i].bytes / 6;
+    double linears = step.trained_weights;
+    CHECK(weights > 0.9 * linears && weights < 1.3 * linears); // the head is the embedding
+    CHECK(named(&step, "cast of inputs"));
+}
+
+TEST(step_of_adafactor_goes_from_tensor_to_tensor)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.2-1b", "hf", 1, 1024);
+    setup.recipe.method = RECIPE_FULL;
+    struct step adam = knowledge_estimate(&setup).step;
+    setup.recipe.optimizer = RECIPE_ADAFACTOR;
+    struct step step = knowledge_estimate(&setup).step;
+    double tensors =
+        16 * (7 + 2) + 2; // linears and norms of 16 layers, the last norm, the embedding
+    CHECK(step.trained_tensors >= tensors - 1 && step.trained_tensors <= tensors);
+    CHECK_NEAR(named(&step, "optimizer")->launches, 2 * step.trained_tensors, 1e-9);
+    CHECK_NEAR(named(&step, "optimizer")->bytes, 143 * step.trained_weights, 1e-9);
+    CHECK(named(&adam, "optimizer")->bytes < 15 * adam.trained_weights);
 }

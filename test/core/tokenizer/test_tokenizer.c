@@ -324,18 +324,23 @@ static void check_scan(const struct tokenizer *fast, struct tokenizer_cache *cac
     CHECK(count == wanted);
 }
 
-TEST(scanners_cut_random_texts_as_the_patterns_do)
+static void check_scans(struct text (*make)(struct rng *rng), int count, uint64_t seed)
 {
-    struct rng rng = rng_seeded(3);
+    struct rng rng = rng_seeded(seed);
     for (int i = 0; i < FIXTURES; i++) {
         struct tokenizer *t = read_fixture(fixtures[i]);
         if (!t || !t->scan || t->scan == SCAN_WHOLE)
             continue;
         struct tokenizer_cache *cache = tokenizer_cache_init();
-        for (int k = 0; k < 400; k++)
-            check_scan(t, cache, random_text(&rng));
+        for (int k = 0; k < count; k++)
+            check_scan(t, cache, make(&rng));
         tokenizer_cache_release(cache);
     }
+}
+
+TEST(scanners_cut_random_texts_as_the_patterns_do)
+{
+    check_scans(random_text, 400, 3);
 }
 
 TEST(scanners_cut_long_runs_of_characters_of_three_bytes_as_the_patterns_do)
@@ -366,6 +371,31 @@ TEST(scanners_cut_long_runs_of_characters_of_three_bytes_as_the_patterns_do)
         }
         tokenizer_cache_release(cache);
     }
+}
+
+// Arabic, Thai, both ends of Hangul, and what leads, ends or joins words.
+static struct text random_scripts(struct rng *rng)
+{
+    static const char *const pieces[] = { "a",    "B",        " ",  " ",    "  ",      "\t",
+                                          "\n",   "-",        "--", "'",    "1",       "'s",
+                                          "\xE0", "\xEB\xA0", "/",  "\xD8", "\xC2\xA0" };
+    static const uint32_t blocks[] = { 0x600, 0xE00, 0xABC0, 0xD780 }; // of 128
+    struct out out = { .arena = &test_arena };
+    for (uint64_t runs = 1 + rng_below(rng, 8); runs; runs--) {
+        uint32_t block = blocks[rng_below(rng, sizeof blocks / sizeof *blocks)];
+        for (uint64_t left = rng_below(rng, 3) * rng_below(rng, 12); left; left--) {
+            char bytes[4];
+            size_t size = text_put_utf8(bytes, block + (uint32_t)rng_below(rng, 128));
+            out_put(&out, "%.*s", (int)size, bytes);
+        }
+        out_put(&out, "%s", pieces[rng_below(rng, sizeof pieces / sizeof *pieces)]);
+    }
+    return out_view(&out);
+}
+
+TEST(scanners_cut_hangul_thai_and_arabic_as_the_patterns_do)
+{
+    check_scans(random_scripts, 2000, 11);
 }
 
 TEST(words_that_are_tokens_count_as_one_where_merges_are_ignored)

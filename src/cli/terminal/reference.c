@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Environment variables and files, each described once.
 
-#include "cli/reference.h"
+#include "cli/terminal/reference.h"
 
 #include <stddef.h>
 

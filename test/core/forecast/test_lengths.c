@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// lengths: a plan without lengths has a range that plans with lengths lie in.
+
+#include "core/forecast/lengths.h"
+#include "test/core/planning.h"
+
+static const struct plan *plan_with(const char *settings, double mean)
+{
+    const char *length = isnan(mean) ? "" : text_format(&test_arena, ",\"mean_length\":%.0f", mean);
+    return planning_make(text_format(&test_arena,
+                                     "{\"tokens\":\"10M\",\"gpu\":\"h100-sxm\",\"gpus\":1,"
+                                     "\"stack\":\"hf-peft\",\"search\":false,%s%s}",
+                                     settings, length));
+}
+
+// Rows of the shortest and the longest assumed means.
+static void check_holds(const char *settings)
+{
+    const struct plan *unknown = plan_with(settings, NAN);
+    struct range mean = workload_mean_lengths(&unknown->rule);
+    CHECK(lengths_are_assumed(&unknown->rule) && mean.low < mean.high);
+    double ends[] = { mean.low, mean.high };
+    for (int i = 0; i < 2; i++) {
+        const struct plan *known = plan_with(settings, ends[i]);
+        double hours = known->forecast.gpu_hours.mid;
+        CHECK(hours > 0.97 * unknown->forecast.gpu_hours.low);
+        CHECK(hours < 1.03 * unknown->forecast.gpu_hours.high);
+    }
+}
+
+TEST(lengths_that_are_assumed_range_from_the_hours_of_long_rows_to_those_of_short_ones)
+{
+    check_holds("\"model\":\"qwen2.5-0.5b\",\"packing\":\"off\",\"micro_batch\":\"1\"");
+    check_holds("\"model\":\"llama-3.1-8b\",\"packing\":\"off\",\"micro_batch\":\"1\"");
+    check_holds("\"model\":\"llama-3.1-8b\",\"packing\":\"off\",\"micro_batch\":\"4\"");
+    check_holds("\"model\":\"llama-3.2-1b\",\"batching\":\"grouped\",\"micro_batch\":\"2\"");
+}
+
+TEST(lengths_that_are_unknown_reach_from_full_rows_to_typical_ones)
+{
+    const char *settings = "\"model\":\"llama-3.1-8b\",\"micro_batch\":\"2\"";
+    const struct plan *full = plan_with(settings, NAN);
+    CHECK(full->rule.full_rows);
+    const struct plan *typical = plan_with(settings, workload_mean_lengths(&full->rule).mid);
+    CHECK(typical->forecast.gpu_hours.mid < full->forecast.gpu_hours.high);
+    CHECK(typical->forecast.gpu_hours.mid > 0.7 * full->forecast.gpu_hours.high);
+}
+
+// Attention over long rows takes most of a step: rows that are shorter than the context are faster.
+TEST(lengths_that_are_unknown_may_save_time_in_a_long_context)
+{
+    const struct plan *full =
+        plan_with("\"model\":\"llama-3.2-1b\",\"context\":131072,\"micro_batch\":\"1\"", NAN);
+    CHECK(full->lengths_factor.low < 0.8 && full->lengths_factor.mid == 1);
+    bool said = false;
+    for (size_t i = 0; i < full->advice.count; i++)
+        said |= !strcmp(full->advice.items[i].code, "lengths_assumed") &&
+                strstr(full->advice.items[i].text, "tokens the run takes 0.") != NULL;
+    CHECK(said); // it was "up to 1.0 times as long, padded to the longest of 1"
+}
+
+TEST(lengths_that_are_known_leave_the_range_of_padding)
+{
+    const struct plan *plan =
+        plan_with("\"model\":\"llama-3.1-8b\",\"packing\":\"off\",\"micro_batch\":\"4\"", 300);
+    const struct range *padding = &plan->chosen.workload.processed_factor;
+    CHECK(!lengths_are_assumed(&plan->rule));
+    CHECK(plan->lengths_factor.low == padding->low && plan->lengths_factor.high == padding->high);
+    plan = plan_with("\"model\":\"llama-3.1-8b\",\"packing\":\"on\"", NAN);
+    CHECK(!lengths_are_assumed(&plan->rule));
+}
