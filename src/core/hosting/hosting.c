@@ -83,14 +83,17 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
     hosting_plan_move(&row, m);
     hosting_plan_storage(&row, m);
     double moved = row.move.in_hours + row.move.out_hours;
-    double run = group->middle.wall_seconds / 3600, billed = run + moved, first_wait = 0;
+    double run = group->middle.wall_seconds / 3600, billed = run + moved;
+    hosting_group_sample(&m->job, group);
+    struct range sampled = group->wall_hours;
     if (kind == OFFERS_SPOT) {
-        const struct hosting_spot_samples *spot =
+        struct hosting_spot_samples *spot =
             hosting_spot_of(&m->job, group, offer->preemptions_per_hour);
+        hosting_spot_sample(&m->job, group, spot);
+        sampled = spot->wall_hours;
         const struct hosting_spot *best = &spot->best;
         run = best->wall_seconds / 3600;
         billed = best->billed_seconds / 3600 + moved;
-        first_wait = spot->preemption.wait_seconds / 3600;
     } else if (kind == OFFERS_RESERVED_1Y || kind == OFFERS_RESERVED_3Y) {
         billed = hosting_sets(r->pattern, m->runs_per_month, billed) * HOSTING_HOURS_PER_MONTH /
                  m->runs_per_month;
@@ -102,21 +105,19 @@ static struct hosting_candidate consider(struct hosting_maker *m, const struct o
         billed = hosting_billed_hours(&row, billed);
     c.usd = row.usd_per_hour * (double)group->instances * billed + row.move.in_usd +
             row.move.out_usd + hosting_storage_usd(&row.storage, run + moved);
-    // The count is safe if the slow end of the 80 % range meets the deadline. Deviations of the
-    // run, the queue and the first wait are independent: they add up as the root of their squares,
-    // and a tenth more, since a queue of rare long waits is not normal.
+    // The slow end of the 80 % range. Deviations of the run and the queue are independent: they add
+    // up as the root of their squares, and a tenth more where there is a queue, since rare long
+    // waits are not normal.
     struct range queue = hosting_queue(m, offer);
-    c.hours = queue.mid + moved + run;
-    double slow = run * (slowdown - 1), queued = queue.high - queue.mid;
-    c.late_hours = c.hours + 1.1 * hypot(hypot(slow, queued), first_wait);
+    c.hours = queue.mid + moved + sampled.mid;
+    double slow = sampled.high - sampled.mid, queued = queue.high - queue.mid;
+    c.late_hours = c.hours + (queued > 0 ? 1.1 : 1) * hypot(slow, queued);
     if (!isnan(r->hour_is_worth))
         c.worth_usd = c.hours * r->hour_is_worth;
     c.in_budget = !(c.usd > r->budget);
-    bool safe = !(c.late_hours > r->deadline / 3600), likely = !(c.hours > r->deadline / 3600);
-    if (c.in_budget)
-        c.keeps = safe ? HOSTING_KEEPS_BOTH : likely ? HOSTING_KEEPS_MEDIANS : HOSTING_KEEPS_NONE;
-    else
-        c.keeps = safe ? HOSTING_KEEPS_DEADLINE : HOSTING_KEEPS_NONE;
+    c.keeps = c.hours > r->deadline / 3600 ? HOSTING_KEEPS_NONE
+              : c.in_budget                ? HOSTING_KEEPS_BOTH
+                                           : HOSTING_KEEPS_DEADLINE;
     return c;
 }
 
@@ -157,9 +158,15 @@ static void compare(struct hosting_maker *m, struct hosting_candidate *best,
         struct hosting_candidate c = consider(m, offer, (enum offers_kind)kind, group);
         if (is_better(&c, &best[kind]))
             best[kind] = c;
-        if (!isnan(m->request->budget) && c.in_budget && is_faster(&c, &m->fastest) &&
-            !is_doubtful(m, &c))
+        bool limited = !isnan(m->request->budget) || !isnan(m->request->deadline);
+        bool sure = !(c.late_hours > m->request->deadline / 3600);
+        bool faster = is_faster(&c, &m->fastest), surer = sure && is_better(&c, &m->surest);
+        if (!limited || !c.in_budget || !(faster || surer) || is_doubtful(m, &c))
+            continue;
+        if (faster)
             m->fastest = c;
+        if (surer)
+            m->surest = c;
     }
 }
 
@@ -215,16 +222,15 @@ static void try_offer(struct hosting_maker *m, const struct offers_row *offer,
                                        : HOSTING_NO_FIT]++;
 }
 
-// The fastest candidate within the budget may not be the cheapest count of its offer: add it.
-static void add_fastest(struct hosting_maker *m)
+// Adds a candidate that may not be the count of its offer that is shown.
+static void add_candidate(struct hosting_maker *m, const struct hosting_candidate *c)
 {
-    const struct hosting_candidate *f = &m->fastest;
-    for (size_t i = 0; f->group && i < m->out->count; i++)
-        if (m->out->rows[i].offer == f->offer && m->out->rows[i].kind == f->kind &&
-            m->out->rows[i].group == f->group)
+    for (size_t i = 0; c->group && i < m->out->count; i++)
+        if (m->out->rows[i].offer == c->offer && m->out->rows[i].kind == c->kind &&
+            m->out->rows[i].group == c->group)
             return;
-    if (f->group)
-        hosting_add_offer(m, f->offer, f->kind, f->group);
+    if (c->group)
+        hosting_add_offer(m, c->offer, c->kind, c->group);
 }
 
 // --- the comparison ----------------------------------------------------------
@@ -253,7 +259,8 @@ static enum err walk(struct hosting_maker *m, const struct offers *offers)
     for (size_t i = 0; i < offers->count; i++)
         if (gpus[i])
             try_offer(m, &offers->rows[i], gpus[i]);
-    add_fastest(m);
+    add_candidate(m, &m->fastest);
+    add_candidate(m, &m->surest);
     for (size_t i = 0; i < catalog->gpu_count; i++)
         hosting_add_server(m, &catalog->gpus[i]);
     hosting_add_managed(m);

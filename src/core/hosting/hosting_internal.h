@@ -145,16 +145,15 @@ int hosting_trust(const struct hosting_row *row);
 const char *hosting_spell_runs(double runs_per_month, struct arena *arena); // "0.5", "20", "2,000"
 void hosting_advise(struct hosting *hosting, struct hosting_job *job);
 
-// Which limits a candidate keeps, the better the later.
+// Which limits a candidate keeps at its medians, the better the later.
 enum hosting_keeps {
-    HOSTING_KEEPS_NONE,     // not the deadline
-    HOSTING_KEEPS_DEADLINE, // at the slow end of the range, but not the budget
-    HOSTING_KEEPS_MEDIANS,  // both at the median
-    HOSTING_KEEPS_BOTH,     // both, the deadline at the slow end too
+    HOSTING_KEEPS_NONE, // not the deadline
+    HOSTING_KEEPS_DEADLINE,
+    HOSTING_KEEPS_BOTH,
 };
 
-// A number of instances of one offer, with every unknown at its median. Candidates are compared
-// before anything is sampled.
+// A number of instances of one offer: its hours as sampled, its cost with every unknown at its
+// median.
 struct hosting_candidate {
     const struct offers_row *offer;
     enum offers_kind kind;
@@ -173,8 +172,10 @@ struct hosting_maker {
     size_t room;
     double runs_per_month;
     struct range queue_hours;
-    const struct gpu *gpu;            // --gpu, or NULL
-    struct hosting_candidate fastest; // within the budget
+    const struct gpu *gpu; // --gpu, or NULL
+    // Beside the count that is shown of each offer, where there are limits: the fastest within the
+    // budget, and the cheapest that is surely in time.
+    struct hosting_candidate fastest, surest;
     // The chance to meet the deadline of the last row of each kind: offers of one instance in many
     // regions follow each other, and have the same.
     struct hosting_chance {

@@ -105,13 +105,21 @@ static void put_pick(struct out *out, struct arena *arena, const char *title,
             text_hours(arena, row->elapsed_hours.mid), text_usd(arena, row->cost_usd.mid));
 }
 
-// The pick with the fewest GPUs, which is never a spot offer; NULL where the best choice is another
-// with as few.
+// A pick that is the best choice says nothing new.
+static void put_other_pick(struct out *out, struct arena *arena, const char *title,
+                           const struct hosting *h, const struct hosting_row *row)
+{
+    if (row != h->recommended)
+        put_pick(out, arena, title, row);
+}
+
+// The pick with the fewest GPUs, which is never a spot offer; NULL where the best choice has as
+// few.
 static const struct hosting_row *fewest_gpus(const struct hosting *h)
 {
     const struct hosting_row *best = h->recommended;
     bool as_few = h->smallest && best->group && best->gpus <= h->smallest->gpus;
-    return as_few && best != h->smallest ? NULL : h->smallest;
+    return as_few ? NULL : h->smallest;
 }
 
 void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
@@ -160,11 +168,11 @@ void hosting_text(const struct hosting *h, struct arena *arena, struct out *out)
         out_heading(out, "Recommended");
         put_pick(out, arena, "best choice", h->recommended);
         put_wrapped(out, h->reason, 4);
-        bool limited = !isnan(h->input->request->deadline);
-        if (limited || h->cheapest_in_time != h->recommended)
-            put_pick(out, arena, limited ? "cheapest in time" : "cheapest", h->cheapest_in_time);
-        put_pick(out, arena, "fastest in budget", h->fastest_in_budget);
-        put_pick(out, arena, "fewest GPUs", fewest_gpus(h));
+        put_other_pick(out, arena,
+                       isnan(h->input->request->deadline) ? "cheapest" : "cheapest in time", h,
+                       h->cheapest_in_time);
+        put_other_pick(out, arena, "fastest in budget", h, h->fastest_in_budget);
+        put_other_pick(out, arena, "fewest GPUs", h, fewest_gpus(h));
     }
     if (h->advice_count) {
         out_char(out, '\n');

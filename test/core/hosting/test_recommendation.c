@@ -351,6 +351,34 @@ TEST(hosting_prefers_an_offer_whose_p90_keeps_the_budget)
     CHECK(h->recommended && !strcmp(h->recommended->provider, "older"));
 }
 
+// A deadline keeps what a shorter one keeps: at P90, and at the median.
+TEST(hosting_of_a_longer_deadline_is_never_dearer_at_the_same_probability)
+{
+    struct asked *a = ask(job_70b);
+    double sure_usd = INFINITY, likely_usd = INFINITY;
+    int sure = 0, unsure = 0, nothing = 0;
+    for (double hours = 0.5; hours < 400; hours *= 1.1) {
+        a->request.deadline = hours * 3600;
+        const struct hosting *h = answer(a);
+        if (!h->recommended) {
+            CHECK(likely_usd == INFINITY);
+            nothing++;
+            continue;
+        }
+        CHECK(h->cheapest_in_time->cost_usd.mid <= likely_usd * (1 + 1e-9));
+        likely_usd = h->cheapest_in_time->cost_usd.mid;
+        if (h->recommended->chance_in_time < 0.9) {
+            CHECK(sure_usd == INFINITY); // once something is sure, it stays
+            unsure++;
+            continue;
+        }
+        CHECK(h->recommended->rank_usd <= sure_usd * (1 + 1e-9));
+        sure_usd = h->recommended->rank_usd;
+        sure++;
+    }
+    CHECK(nothing && sure > 20 && unsure);
+}
+
 TEST(hosting_names_a_deadline_of_any_length_that_is_kept)
 {
     struct asked *a =
@@ -499,13 +527,17 @@ static const char *picks_of(struct asked *a)
 
 TEST(hosting_shows_no_pick_that_says_nothing)
 {
-    struct asked *a = ask(usual);
-    const char *open = picks_of(a);
-    CHECK(open && !strstr(open, "  cheapest in time"));
-    const struct hosting_row *best = a->hosting.recommended, *smallest = a->hosting.smallest;
-    if (best && smallest && best != smallest && best->gpus <= smallest->gpus)
-        CHECK(!strstr(open, "  fewest GPUs")); // the best choice has as few
-    a->request.deadline = 4 * 3600;
-    const char *limited = picks_of(a);
-    CHECK(limited && strstr(limited, "  cheapest in time"));
+    for (int limited = 0; limited < 2; limited++) {
+        struct asked *a = ask(usual);
+        if (limited)
+            a->request.deadline = 4 * 3600;
+        const char *picks = picks_of(a);
+        const struct hosting *h = &a->hosting;
+        const struct hosting_row *best = h->recommended;
+        CHECK(picks && best);
+        CHECK(!strstr(picks, limited ? "  cheapest in time" : "  cheapest ") ==
+              (h->cheapest_in_time == best));
+        if (h->smallest && best->gpus <= h->smallest->gpus)
+            CHECK(!strstr(picks, "  fewest GPUs")); // the best choice has as few
+    }
 }
