@@ -255,7 +255,7 @@ const char *text_seconds(struct arena *arena, double seconds)
     if (seconds < 48 * 3600)
         return text_format(arena, "%.0f h %02.0f min", floor(nearbyint(seconds / 60) / 60),
                            fmod(nearbyint(seconds / 60), 60));
-    return text_format(arena, "%s days", three_digits(arena, seconds / 86400));
+    return text_format(arena, "%s days", text_hours(arena, seconds / 86400));
 }
 
 const char *text_hours(struct arena *arena, double hours)
@@ -370,6 +370,24 @@ enum err text_read_number(double *out, struct text text)
     return scaled(out, text, spellings, "a number such as 21.4M, 8B or 1e6");
 }
 
+// Writes "10,000,000" without its commas, as text_commas() sets them; 0: it is not so spelled. A
+// comma elsewhere may mean a point.
+static size_t without_commas(char *out, size_t room, struct text text)
+{
+    size_t size = 0, group = 0, commas = 0;
+    for (size_t i = 0; i < text.size && size < room; i++) {
+        bool comma = text.at[i] == ',';
+        if (comma ? (commas ? group != 3 : !group || group > 3)
+                  : !isdigit((unsigned char)text.at[i]))
+            return 0;
+        if (!comma)
+            out[size++] = text.at[i];
+        commas += comma;
+        group = comma ? 0 : group + 1;
+    }
+    return commas && group == 3 && size + commas == text.size ? size : 0;
+}
+
 // "$2.49", "USD 2.49", "2.49$" and "2.49 USD" without the currency.
 static struct text without_currency(struct text text)
 {
@@ -386,7 +404,10 @@ static struct text without_currency(struct text text)
 
 enum err text_read_usd(double *out, struct text text)
 {
-    if (text_read_number(out, without_currency(text)))
+    struct text amount = without_currency(text);
+    char digits[32];
+    size_t size = without_commas(digits, sizeof digits, text_trim(amount));
+    if (text_read_number(out, size ? (struct text){ digits, size } : amount))
         return fail(ERR_INPUT, "\"%.*s\" is not an amount of dollars such as 2.49 or $2.49",
                     TEXT_BRIEF(text));
     return OK;
@@ -414,24 +435,6 @@ enum err text_read_price(double *usd, bool *per_gpu, struct text text)
                     "\"%.*s\" is not a price in dollars per GPU hour such as 2.49 or 2.49/gpu-h",
                     TEXT_BRIEF(text));
     return OK;
-}
-
-// Writes "10,000,000" without its commas, as text_commas() sets them; 0: it is not so spelled. A
-// comma elsewhere may mean a point.
-static size_t without_commas(char *out, size_t room, struct text text)
-{
-    size_t size = 0, group = 0, commas = 0;
-    for (size_t i = 0; i < text.size && size < room; i++) {
-        bool comma = text.at[i] == ',';
-        if (comma ? (commas ? group != 3 : !group || group > 3)
-                  : !isdigit((unsigned char)text.at[i]))
-            return 0;
-        if (!comma)
-            out[size++] = text.at[i];
-        commas += comma;
-        group = comma ? 0 : group + 1;
-    }
-    return commas && group == 3 && size + commas == text.size ? size : 0;
 }
 
 enum err text_read_count(int64_t *out, struct text text)

@@ -50,6 +50,7 @@ TEST(text_numbers_are_spelled_for_people)
     CHECK(is(text_commas(a, INT64_MIN), "-9,223,372,036,854,775,808"));
     CHECK(is(text_seconds(a, 15120), "4 h 12 min") && is(text_seconds(a, 0.012), "12.0 ms"));
     CHECK(is(text_seconds(a, 3599.6), "1 h 00 min") && is(text_seconds(a, 3599), "59 min 59 s"));
+    CHECK(is(text_seconds(a, 2705 * 86400.0), "2,705 days"));
     CHECK(is(text_usd(a, 14.2), "$14.20") && is(text_usd(a, 1240), "$1,240"));
     CHECK(is(text_share(a, 0.0312), "3.1 %"));
 }
@@ -103,6 +104,7 @@ TEST(text_reads_dollars_and_prices_as_people_write_them)
         }
     }
     CHECK(!text_read_usd(&usd, TEXT("$5k")) && usd == 5000);
+    CHECK(!text_read_usd(&usd, TEXT("$1,240")) && usd == 1240 && text_read_usd(&usd, TEXT("1,24")));
     CHECK(!text_read_price(&usd, &per_gpu, TEXT("$20/h")) && usd == 20 && !per_gpu);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(text_read_usd(&usd, text_of(bad[i])) &&
