@@ -133,5 +133,8 @@ void profile_write(const struct profile *profile, struct json_writer *w);
 void profile_write_warnings(const struct profile *profile, struct json_writer *w);
 enum err profile_read(struct profile *out, struct arena *arena, struct text in, const char *name);
 
+// Whether each answer is marked as a good or a bad one, as KTO needs it.
+bool profile_has_verdicts(const struct profile *profile);
+
 // As text, as wide as out.
 void profile_print(const struct profile *profile, struct arena *arena, struct out *out);

@@ -72,11 +72,12 @@ static void print_head(const struct profile *profile, struct arena *arena, struc
     int64_t bytes = 0;
     for (size_t i = 0; i < profile->file_count; i++)
         bytes += profile->files[i].bytes;
-    out_put(out, "  data        %s %s%s in %zu %s, %s%s%s\n", text_commas(arena, profile->examples),
-            plural(profile->examples, "example", "examples"), pairs(profile, arena),
-            profile->file_count, plural((int64_t)profile->file_count, "file", "files"),
-            text_bytes(arena, (double)bytes), profile->format ? ": " : "",
-            profile->format ? profile->format : "");
+    out_put(out, "  data        %s %s%s in %zu %s, %s%s%s%s\n",
+            text_commas(arena, profile->examples), plural(profile->examples, "example", "examples"),
+            pairs(profile, arena), profile->file_count,
+            plural((int64_t)profile->file_count, "file", "files"), text_bytes(arena, (double)bytes),
+            profile->format ? ": " : "", profile->format ? profile->format : "",
+            profile_has_verdicts(profile) ? " with labels, as for KTO" : "");
     print_columns(profile, arena, out);
     if (profile->tokenizer)
         out_put(out, "  tokenizer   %s%s\n", profile->tokenizer,

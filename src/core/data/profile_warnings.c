@@ -109,6 +109,14 @@ size_t profile_warnings(struct profile_warning *out, const struct profile *profi
 
 // --- columns -----------------------------------------------------------------
 
+bool profile_has_verdicts(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->column_count; i++)
+        if (profile->columns[i].part && !strcmp(profile->columns[i].part, RECORD_VERDICT))
+            return true;
+    return false;
+}
+
 void profile_add_columns(struct profile *profile, struct arena *arena,
                          const struct record_column *columns, size_t count)
 {

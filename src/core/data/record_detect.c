@@ -32,7 +32,7 @@ const char *const record_field_names[RECORD_FIELDS] = {
 
 // --- the columns of the first rows -------------------------------------------
 
-enum shape { IS_TEXT = 1, IS_LIST = 2, IS_OBJECT = 4, IS_OTHER = 8, IS_TURNS = 16 };
+enum shape { IS_TEXT = 1, IS_LIST = 2, IS_OBJECT = 4, IS_OTHER = 8, IS_TURNS = 16, IS_BOOL = 32 };
 
 struct column {
     struct text name; // "outer.key" for a key of an object
@@ -137,6 +137,13 @@ static int shape_of_text(struct text text)
     return turns || record_is_transcript(text) ? IS_TEXT | IS_TURNS : IS_TEXT;
 }
 
+// A table has truth values as text.
+static int shape_of_cell(struct text cell)
+{
+    bool truth = same_name(cell, TEXT("true")) || same_name(cell, TEXT("false"));
+    return truth ? IS_OTHER | IS_BOOL : shape_of_text(cell);
+}
+
 static int shape_of(struct text value)
 {
     struct json_reader in = json_reader(value);
@@ -146,6 +153,7 @@ static int shape_of(struct text value)
     case JSON_OBJECT: return IS_OBJECT;
     case JSON_NULL:
     case JSON_NONE: return 0;
+    case JSON_BOOL: return IS_OTHER | IS_BOOL;
     default: return IS_OTHER;
     }
 }
@@ -172,7 +180,7 @@ static void inspect_value(struct columns *columns, struct arena *arena, struct t
     int shape = shape_of(value);
     column->shapes |= shape;
     column->has_from = column->has_from || is_sharegpt(value, arena);
-    int64_t bytes = shape == IS_OTHER || !shape ? 0 : (int64_t)value.size;
+    int64_t bytes = shape & IS_OTHER || !shape ? 0 : (int64_t)value.size;
     column->bytes += bytes;
     column->rows += shape != 0;
     columns->bytes += bytes;
@@ -470,6 +478,18 @@ static enum err complete(struct record_schema *schema, struct arena *arena,
     return OK;
 }
 
+// Whether a column says of each answer whether it is a good one. Those of text may have labels of
+// another kind, and pairs say it by their columns.
+static bool is_verdict(const struct record_schema *schema, const struct column *column)
+{
+    static const char *const names[] = { "label", "kto_tag" };
+    bool answers = schema->format <= RECORD_QUESTION;
+    for (size_t i = 0; answers && i < sizeof names / sizeof *names; i++)
+        if (same_name(column->name, text_of(names[i])))
+            return column->shapes == (IS_OTHER | IS_BOOL);
+    return false;
+}
+
 // What a column is read as; NULL: nothing. A key within an object makes the object used. A further
 // usual name of a part is read in rows that lack the first.
 static const char *part_of(const struct record_schema *schema, const struct columns *columns,
@@ -500,7 +520,9 @@ static void list_all(struct record_schema *schema, struct arena *arena,
     schema->all = ARENA_NEW(arena, struct record_column, columns->count + 1);
     for (size_t i = 0; i < columns->count; i++) {
         const struct column *column = &columns->items[i];
-        const char *part = column->is_nested ? NULL : part_of(schema, columns, column->name);
+        const char *part = column->is_nested            ? NULL
+                           : is_verdict(schema, column) ? RECORD_VERDICT
+                                                        : part_of(schema, columns, column->name);
         double share = columns->bytes ? (double)column->bytes / (double)columns->bytes : 0;
         if (column->is_nested || (!part && schema->count >= LISTED && share < large))
             continue;
@@ -508,7 +530,7 @@ static void list_all(struct record_schema *schema, struct arena *arena,
             .name = text_one_line(arena, column->name),
             .part = part,
             .share = share,
-            .is_text = (column->shapes & ~IS_OTHER) != 0,
+            .is_text = (column->shapes & ~(IS_OTHER | IS_BOOL)) != 0,
         };
     }
 }
@@ -723,14 +745,15 @@ enum err record_detect_columns(struct record_schema *out, struct arena *arena,
         size_t known = columns.count;
         struct column *column = note(&columns, names[i]);
         column->is_doubled = column->is_doubled || known == columns.count;
-        column->shapes |= IS_TEXT;
         for (size_t row = 0; row < rows; row++) {
             struct text cell = cells[row * count + i];
-            column->shapes |= cell.at ? shape_of_text(cell) : 0;
+            column->shapes |= cell.at ? shape_of_cell(cell) : 0;
             column->bytes += (int64_t)cell.size;
             column->rows += cell.at != NULL;
             columns.bytes += (int64_t)cell.size;
         }
+        if (column->shapes != (IS_OTHER | IS_BOOL)) // of the text of a table anything may be read
+            column->shapes |= IS_TEXT;
     }
     return decide(out, arena, &columns, format, fields);
 }

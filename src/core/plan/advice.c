@@ -29,6 +29,16 @@ static const char *pairs_as_sft(const struct plan *plan, struct arena *arena)
            "--objective sft keeps this one";
 }
 
+static const char *verdicts_as_sft(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    if (!plan->request->has_verdicts || plan->request->objective != OBJECTIVE_AUTO)
+        return NULL;
+    return "the data holds answers that are labelled true or false, and this forecast is for "
+           "supervised tuning on all of them; --objective kto forecasts KTO, --objective sft keeps "
+           "this one";
+}
+
 // --- whether it can run ------------------------------------------------------
 
 static const char *deadline_missed(const struct plan *plan, struct arena *arena)
@@ -704,6 +714,7 @@ static const struct {
     notice *notice;
 } mistakes[] = {
     { "pairs_as_sft", pairs_as_sft },
+    { "verdicts_as_sft", verdicts_as_sft },
     { "does_not_fit", advice_does_not_fit },
     { "tight_memory", advice_tight_memory },
     { "deadline_missed", deadline_missed },

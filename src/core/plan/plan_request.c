@@ -479,13 +479,17 @@ static enum err check_pairs(struct plan_request *request, const struct profile *
     const char *pairs = record_format_names[RECORD_PREFERENCE];
     int kind = request->objective == OBJECTIVE_AUTO ? OBJECTIVE_SFT : request->objective;
     request->has_pairs = profile->format && !strcmp(profile->format, pairs);
+    request->has_verdicts = profile_has_verdicts(profile);
     bool whole = lengths->count && lengths->count % 2 == 0 && !lengths->each;
     request->pairs_in_order = request->has_pairs && whole && !profile->spots[PROFILE_BAD].count;
     if (profile->format && !request->has_pairs && objective_is_paired((enum objective_kind)kind))
         return fail(ERR_INPUT,
                     "--objective %s needs a chosen and a rejected answer in each row, but the rows "
-                    "have the format %s; --fields chosen=NAME,rejected=NAME names the columns",
-                    objective_names[kind], profile->format);
+                    "have the format %s; --fields chosen=NAME,rejected=NAME names the columns%s",
+                    objective_names[kind], profile->format,
+                    request->has_verdicts ? "; for single answers that are labelled true or false "
+                                            "there is --objective kto"
+                                          : "");
     return OK;
 }
 
