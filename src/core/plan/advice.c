@@ -244,6 +244,11 @@ static const char *images_one_by_one(const struct plan *plan, struct arena *aren
 
 static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
 {
+    if (plan_assumes_prompts(plan->request))
+        return text_format(arena,
+                           "prompts of %.0f tokens are assumed, and the range holds no others; "
+                           "longer ones take longer; give the data, or --mean-length",
+                           plan->rollout.prompt_length);
     bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
     const struct workload *workload = &plan->chosen.workload;
     struct range mean = workload_mean_lengths(&plan->rule);

@@ -60,15 +60,26 @@ static void add_lengths(struct plan *plan)
     const struct workload *workload = &plan->chosen.workload;
     const struct workload_rule *rule = &plan->rule;
     bool measured = plan_knows_batches(plan);
-    bool given = request->examples > 0 || !isnan(request->mean_length);
+    bool prompts_assumed = plan_assumes_prompts(request);
+    bool given = (request->examples > 0 || !isnan(request->mean_length)) && !prompts_assumed;
+    if (prompts_assumed)
+        add(plan, (struct assumption){ .name = "length of a prompt",
+                                       .unit = "tokens",
+                                       .value = { plan->rollout.prompt_length,
+                                                  plan->rollout.prompt_length,
+                                                  plan->rollout.prompt_length },
+                                       .origin = ASSUMPTION_ASSUMED,
+                                       .source = "nobody said how long prompts are" });
     double mean = workload->mean_length, padding = workload->padding_share;
     const struct range *factor = &workload->processed_factor;
-    const char *source = request->lengths                  ? "batches simulated on the examples"
+    bool answers = objective_samples(plan->objective.kind);
+    const char *source = answers                           ? "a prompt and its answer"
+                         : request->lengths                ? "batches simulated on the examples"
                          : measured                        ? "batches of the former plan"
                          : rule->full_rows && rule->shapes ? "batches as in the pilot"
                          : rule->full_rows ? "lengths are unknown: every row fills the context"
                                            : "batches simulated on Alpaca, GSM8K, T0, SGD and MOSS";
-    bool certain = given || rule->full_rows;
+    bool certain = given || answers || rule->full_rows;
     add(plan, (struct assumption){
                   .name = "mean length",
                   .unit = "tokens",
@@ -80,7 +91,7 @@ static void add_lengths(struct plan *plan)
                                                       : ASSUMPTION_ASSUMED,
                   .source = given && !measured ? NULL : source,
               });
-    if (!measured && !rule->full_rows)
+    if (!measured && !answers && !rule->full_rows)
         add(plan, (struct assumption){ "spread of lengths", "of the logarithm",
                                        workload_spread(rule), ASSUMPTION_ASSUMED, source, NULL });
     if (given && !measured && workload->worst.width < rule->context)
@@ -138,13 +149,16 @@ static void add_workload(struct plan *plan)
     add_option(plan, "context", "tokens", rule->context, "context",
                "usual in public recipes, or all that the model has");
     add_lengths(plan);
+    bool answers = objective_samples(plan->objective.kind);
     if (!request->lengths)
         add_option(plan, "labelled share", "of the tokens", rule->labelled_share, "labelled_share",
-                   plan_knows_batches(plan) ? "counted by the former plan"
-                   : rule->shapes           ? "as in the pilot"
-                                            : "the loss counts every token");
+                   answers                    ? "the answers of all rows"
+                   : plan_knows_batches(plan) ? "counted by the former plan"
+                   : rule->shapes             ? "as in the pilot"
+                                              : "the loss counts every token");
     add_option(plan, "global batch", "rows", workload->global_batch, "global_batch",
-               "near 64 rows and at most 4 M tokens, or the micro-batch times the GPUs");
+               answers ? "near 256 answers"
+                       : "near 64 rows and at most 4 M tokens, or the micro-batch times the GPUs");
 }
 
 // Which kernel runs routed experts, and how unevenly they are loaded where GPUs share them.

@@ -27,6 +27,8 @@ enum err plan_rollout(struct plan *plan, struct arena *arena);
 
 // Of the data what carries no label, which is what the model is asked; all of it where all does.
 double plan_prompt_length(const struct plan_request *request);
+// Whether that is assumed: neither data nor an option tells it.
+bool plan_assumes_prompts(const struct plan_request *request);
 
 // Tokens of a row on average, where nothing was said of it: as workload assumes.
 double plan_assumed_mean(const struct plan_request *request);

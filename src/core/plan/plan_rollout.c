@@ -47,6 +47,14 @@ static enum err read_lengths(struct rollout *out, const struct plan *plan)
     return OK;
 }
 
+bool plan_assumes_prompts(const struct plan_request *request)
+{
+    bool counted = request->lengths || (request->tokens > 0 && request->examples > 0);
+    return request->objective != OBJECTIVE_AUTO &&
+           objective_samples((enum objective_kind)request->objective) && !counted &&
+           isnan(request->mean_length);
+}
+
 double plan_prompt_length(const struct plan_request *request)
 {
     const struct lengths *lengths = request->lengths;
@@ -59,6 +67,8 @@ double plan_prompt_length(const struct plan_request *request)
         return tokens / (double)lengths->count;
     if (!isnan(request->mean_length))
         return request->mean_length;
+    if (request->tokens > 0 && request->examples > 0)
+        return (double)request->tokens / (double)request->examples;
     bool limited = request->context > 0 && request->response_limit > 0;
     double most = limited ? (double)(request->context - request->response_limit) : usual_prompt;
     return fmax(1, fmin(usual_prompt, most));

@@ -284,10 +284,11 @@ static const char *rows_words(const struct plan *plan, struct arena *arena)
     const char *own = r->gpus > 0 ? text_format(arena, " on %.0f of the GPUs", r->gpus) : "";
     return text_format(
         arena,
-        "%.0f prompts × %.0f answer%s of %.0f tokens on average (P10 %.0f, P50 %.0f, "
-        "P90 %.0f, at most %.0f) by %s%s%s",
-        r->prompts, r->generations, r->generations == 1 ? "" : "s", rollout_mean_length(r), r->p10,
-        r->p50, r->p90, r->limit, r->sampler->title, own, where);
+        "%.0f prompts of %.0f tokens%s × %.0f answer%s of %.0f tokens on average (P10 %.0f, P50 "
+        "%.0f, P90 %.0f, at most %.0f) by %s%s%s",
+        r->prompts, r->prompt_length, plan_assumes_prompts(plan->request) ? " (assumed)" : "",
+        r->generations, r->generations == 1 ? "" : "s", rollout_mean_length(r), r->p10, r->p50,
+        r->p90, r->limit, r->sampler->title, own, where);
 }
 
 // What of answers is older than the weights that are trained, and what is sampled in vain.
