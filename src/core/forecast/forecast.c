@@ -108,7 +108,7 @@ struct unknowns {
 static void set_unknowns(struct unknowns *out, const struct forecast_input *input)
 {
     const struct overheads *o = &input->overheads;
-    struct assumption lengths = { .value = input->processed_factor };
+    struct assumption lengths = { .value = input->lengths_factor };
     *out = (struct unknowns){
         .input = input,
         .lengths = assumption_spread(&lengths),
@@ -190,7 +190,7 @@ double forecast_middle(struct overhead_times *out, const struct forecast_input *
 {
     struct chance middle = { 0 };
     struct overhead_draw draw = overhead_middle(&input->overheads);
-    double tokens = input->processed_tokens * input->processed_factor.mid;
+    double tokens = input->processed_tokens * input->lengths_factor.mid;
     overhead_run(out, &input->overheads, &draw, tokens / tokens_per_s(input, &middle), tokens);
     return out->wall_seconds;
 }
@@ -222,7 +222,7 @@ static bool varies(const struct forecast_input *input, enum forecast_driver_kind
     const struct overheads *o = &input->overheads;
     switch (kind) {
     case FORECAST_EFFICIENCY: return input->efficiency.log_spread > 0;
-    case FORECAST_LENGTHS: return input->processed_factor.low != input->processed_factor.high;
+    case FORECAST_LENGTHS: return input->lengths_factor.low != input->lengths_factor.high;
     case FORECAST_RETRIES: return o->retries.value.mid > 0 || o->failed_runs.value.mid > 0;
     case FORECAST_WIDTHS:
         return o->first_width_seconds.value.low != o->first_width_seconds.value.high;

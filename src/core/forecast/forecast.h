@@ -35,7 +35,9 @@ struct forecast_input {
     double roofline_tokens_per_s; // over all GPUs, before the stack's efficiency
     struct efficiency efficiency;
     double processed_tokens;
-    struct range processed_factor; // of their time, where lengths are uncertain (lengths.h)
+    // The seconds of the steps, as a factor, where the lengths of the examples are uncertain: from
+    // lengths_factor(), with a middle of 1; in a search a single value, from forecast_lengths().
+    struct range lengths_factor;
     struct overheads overheads;
     struct price price;
 };

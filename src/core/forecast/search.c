@@ -318,7 +318,7 @@ static void time_card(struct walk *walk, struct card *card, const struct step *s
         .roofline_tokens_per_s = compute_tokens_per_s(&timing, request),
         .efficiency = efficiency,
         .processed_tokens = result.workload.processed_tokens,
-        .processed_factor = { lengths, lengths, lengths },
+        .lengths_factor = { lengths, lengths, lengths },
         .overheads = *overheads,
     };
     overhead_first_sights(&input.overheads, request->stack, card->gpu, &request->batch,

@@ -83,7 +83,9 @@ struct workload {
     double alignments;                   // 1, 2, 4 and 8 by which they divide at most: how many met
     const struct packing_sights *sights; // as simulated; NULL: unknown
     double likely_widths;                // where they are unknown: as many recur
-    struct range processed_factor;       // of processed_tokens, where the lengths are uncertain
+    // How processed_tokens change with the padding, where the lengths are uncertain. What that does
+    // to the time, with all else that lengths decide, is lengths_factor() in lengths.h.
+    struct range processed_factor;
 };
 
 // A rule with the assumptions for unknown lengths, and without tokens.

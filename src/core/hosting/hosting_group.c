@@ -51,7 +51,7 @@ static enum err time_group(struct hosting_group *group, struct hosting_job *job)
         .roofline_tokens_per_s = estimate.tokens_per_s,
         .efficiency = group->efficiency,
         .processed_tokens = group->result.workload.processed_tokens,
-        .processed_factor = { 1, 1, 1 },
+        .lengths_factor = { 1, 1, 1 },
         .overheads = group->overheads,
     };
     forecast_middle(&group->middle, &input);

@@ -210,7 +210,7 @@ enum err plan_input(struct forecast_input *out, const struct plan *plan, struct 
         .processed_tokens = result->workload.processed_tokens,
         .overheads = plan->overheads,
     };
-    TRY(lengths_factor(&out->processed_factor, arena, &plan->rule, setup, &result->workload));
+    TRY(lengths_factor(&out->lengths_factor, arena, &plan->rule, setup, &result->workload));
     overhead_pace(&out->overheads, result->workload.epochs, result->workload.steps);
     overhead_configure(&out->overheads, setup, &estimate->step, estimate->timing.evaluation_share);
     plan_take_measured(&out->overheads, plan, &to);
@@ -259,7 +259,7 @@ static enum err forecast(struct plan *plan, struct arena *arena)
     struct forecast_input input;
     TRY(plan_input(&input, plan, arena, &plan->chosen, &setup, &plan->estimate));
     input.price = plan->price;
-    plan->lengths_factor = input.processed_factor;
+    plan->lengths_factor = input.lengths_factor;
     plan->overheads = input.overheads;
     forecast_make(&plan->forecast, arena, &input, &plan->samples);
     if (plan->request->runs > 1)

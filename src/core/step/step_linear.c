@@ -184,7 +184,8 @@ static void hold(double weights, double *all, double *experts, bool routed)
 }
 
 // DoRA's magnitudes: lengths of the rows of W + B A for each pass, the product's output once more
-// in the backward pass, and a read and a write of what they multiply.
+// in the backward pass, and a read and a write of what they multiply. Experts have none: a plan
+// refuses them as the engine does.
 static void add_magnitudes(struct step_build *b, double rows, double in, double out)
 {
     size_t first = b->step->count;
@@ -306,8 +307,8 @@ void step_add_linear(struct step_build *b, const struct model_linear *linear, bo
         add_autocast(b, rows, p.in, weights, p.trained);
     if (p.adapted)
         add_adapter(b, rows, p.in, p.out, p.routed ? moe_turns(&b->moe) : 1);
-    if (p.adapted && b->request->recipe->dora)
-        add_magnitudes(b, p.rows, p.in, p.out);
+    if (p.adapted && b->request->recipe->dora && !p.routed)
+        add_magnitudes(b, rows, p.in, p.out);
     b->linear = NULL;
     count_weights(b, &p, row_split);
 }

@@ -10,7 +10,7 @@ static struct forecast_input input_of(double log_spread)
         .roofline_tokens_per_s = 1e5,
         .efficiency = { .stack = "x", .family = "y", .log_mid = -0.2, .log_spread = log_spread },
         .processed_tokens = 1e9,
-        .processed_factor = { 1, 1, 1 },
+        .lengths_factor = { 1, 1, 1 },
         .price = price_given(&test_arena, 2),
     };
     struct overheads *o = &input.overheads;
@@ -111,7 +111,7 @@ TEST(forecast_widens_with_every_unknown)
 {
     struct forecast_input input = input_of(0.2);
     double before = forecast_of(&input).gpu_hours.high;
-    input.processed_factor = (struct range){ 0.7, 1, 1.5 };
+    input.lengths_factor = (struct range){ 0.7, 1, 1.5 };
     double lengths = forecast_of(&input).gpu_hours.high;
     CHECK(lengths > before);
     input.overheads.retries = assumption_given(input.overheads.retries, 0.5);
@@ -121,7 +121,7 @@ TEST(forecast_widens_with_every_unknown)
 TEST(forecast_names_what_drives_the_range_first)
 {
     struct forecast_input input = input_of(0.3);
-    input.processed_factor = (struct range){ 0.95, 1, 1.05 };
+    input.lengths_factor = (struct range){ 0.95, 1, 1.05 };
     struct forecast f = forecast_of(&input);
     CHECK(f.drivers[0].kind == FORECAST_EFFICIENCY);
     CHECK(f.drivers[1].kind == FORECAST_LENGTHS);
@@ -129,7 +129,7 @@ TEST(forecast_names_what_drives_the_range_first)
     // Knowing the first leaves only the second.
     struct range left = f.drivers[0].gpu_hours_known;
     CHECK_NEAR(left.high / left.low, f.drivers[1].high / f.drivers[1].low, 0.01);
-    input.processed_factor = (struct range){ 0.3, 1, 3 };
+    input.lengths_factor = (struct range){ 0.3, 1, 3 };
     CHECK(forecast_of(&input).drivers[0].kind == FORECAST_LENGTHS);
 }
 
@@ -143,7 +143,7 @@ TEST(forecast_driver_bars_contain_the_median)
     input.overheads.load_bytes = input.overheads.save_bytes = 16e9;
     const struct range skewed[] = { { 1, 1, 1.7 }, { 0.5, 1, 1 }, { 1, 1, 1 } };
     for (size_t i = 0; i < sizeof skewed / sizeof *skewed; i++) {
-        input.processed_factor = skewed[i];
+        input.lengths_factor = skewed[i];
         struct forecast f = forecast_of(&input);
         for (int d = 0; d < FORECAST_DRIVERS; d++)
             CHECK(f.drivers[d].low <= f.gpu_hours.mid && f.gpu_hours.mid <= f.drivers[d].high);
@@ -153,7 +153,7 @@ TEST(forecast_driver_bars_contain_the_median)
 TEST(forecast_of_one_configuration_is_the_same_alone_and_among_others)
 {
     struct forecast_input input = input_of(0.3);
-    input.processed_factor = (struct range){ 1, 1, 1.7 };
+    input.lengths_factor = (struct range){ 1, 1, 1.7 };
     struct forecast f = forecast_of(&input);
     struct forecast_samples samples = samples_of(&input);
     struct forecast_outcome outcome;
@@ -282,7 +282,7 @@ TEST(forecast_lengths_are_the_median_effect_of_uncertain_lengths)
         struct forecast_input input = input_of(0.2);
         input.overheads.save_bytes = input.overheads.load_bytes = 0;
         double plain = forecast_of(&input).wall_hours.mid;
-        input.processed_factor = factors[i];
+        input.lengths_factor = factors[i];
         double median = forecast_of(&input).wall_hours.mid / plain;
         CHECK_NEAR(forecast_lengths(&factors[i], 0.2), median, 0.06);
     }
