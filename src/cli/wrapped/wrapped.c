@@ -264,9 +264,9 @@ static void expect_tokens(struct step_series *series, const struct packing_sight
 
 bool wrapped_departs(const struct wrapped *run, double step_tokens)
 {
-    const double most = 1.5; // batches of random rows differ by less
     double planned = run->settings.planned_tokens;
-    return planned > 0 && (step_tokens > most * planned || planned > most * step_tokens);
+    return planned > 0 &&
+           (step_tokens > WRAPPED_DEPARTS * planned || planned > WRAPPED_DEPARTS * step_tokens);
 }
 
 // The tokens of a mean step, as far as the steps so far tell them.

@@ -95,8 +95,12 @@ double wrapped_steps(const struct wrapped *run); // completed, as the trainer co
 double wrapped_begun(const struct wrapped *run); // of them, before it resumed there
 int wrapped_gpus(const struct wrapped *run);     // in use on this machine; 0: none seen
 bool wrapped_uses(const struct wrapped *run, int device);
-bool wrapped_departs(const struct wrapped *run, double step_tokens); // from the planned tokens
 double wrapped_elapsed(const struct wrapped *run);
+
+// Whether steps have so many tokens that they are not the plan's. Batches of random rows differ by
+// a smaller factor.
+#define WRAPPED_DEPARTS 1.5
+bool wrapped_departs(const struct wrapped *run, double step_tokens);
 
 // Messages about how it ended: had to be killed, left processes …
 void wrapped_remarks(const struct wrapped *run, struct arena *arena, struct out *out);

@@ -277,7 +277,7 @@ static void doubt(struct out *out, const char *text)
 static void doubt_steps(struct out *out, const struct step_series *series,
                         const struct outlook_plan *plan)
 {
-    const double most = 1.5, rounded = 0.005; // as wrapped_departs; of epochs with two decimals
+    const double most = WRAPPED_DEPARTS, rounded = 0.005; // of epochs with two decimals
     double planned = plan->steps_per_epoch, epoch = series->epoch;
     if (epoch > 2 * rounded && (series->last_step > most * planned * (epoch + rounded) ||
                                 planned * (epoch - rounded) > most * series->last_step))

@@ -249,10 +249,9 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
                            "prompts of %.0f tokens are assumed, and the range holds no others; "
                            "longer ones take longer; give the data, or --mean-length",
                            plan->rollout.prompt_length);
-    bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
     const struct workload *workload = &plan->chosen.workload;
     struct range mean = workload_mean_lengths(&plan->rule);
-    if (known || plan->rule.batching == BATCHING_PACKED)
+    if (plan_knows_mean(plan->request) || plan->rule.batching == BATCHING_PACKED)
         return NULL;
     if (!plan->rule.full_rows)
         return text_format(arena,
@@ -321,7 +320,6 @@ static const char *context_beyond_data(const struct plan *plan, struct arena *ar
 {
     if (!(plan->request->context > 0) || plan->request->context_from_data)
         return NULL;
-    bool known = plan->request->examples > 0 || !isnan(plan->request->mean_length);
     const double p99 = 2.326; // of the standard normal
     double spread = workload_spread(&plan->rule).mid;
     double long_row = plan->chosen.workload.mean_length * exp(spread * p99 - spread * spread / 2);
@@ -333,7 +331,8 @@ static const char *context_beyond_data(const struct plan *plan, struct arena *ar
                                  "no example is longer than %.0f tokens; a --context of %.0f "
                                  "only costs memory",
                                  widest, plan->rule.context);
-    if (!known || long_row * 2 > plan->rule.context || plan->rule.batching == BATCHING_PACKED)
+    if (!plan_knows_mean(plan->request) || long_row * 2 > plan->rule.context ||
+        plan->rule.batching == BATCHING_PACKED)
         return NULL;
     return text_format(arena,
                        "with %.0f tokens on average, 99 %% of examples should be under %.0f; a "
@@ -357,7 +356,7 @@ static const char *engine_lacks_gpu(const struct plan *plan, struct arena *arena
 {
     const struct gpu *gpu = plan->chosen.gpu;
     bool runs = stack_runs_on(plan->stack, gpu->vendor) && gpu->supports_bf16;
-    if (strcmp(plan->stack->name, "native") || runs)
+    if (!stack_is_engine(plan->stack) || runs)
         return NULL;
     return text_format(arena,
                        "the engine runs on NVIDIA GPUs with bf16, Ampere or newer, not on %s; the "
@@ -369,7 +368,7 @@ static const char *stack_lacks_gpu(const struct plan *plan, struct arena *arena)
 {
     const struct gpu *gpu = plan->chosen.gpu;
     const char *vendors = plan->stack->vendors;
-    if (stack_runs_on(plan->stack, gpu->vendor) || !strcmp(plan->stack->name, "native"))
+    if (stack_runs_on(plan->stack, gpu->vendor) || stack_is_engine(plan->stack))
         return NULL;
     struct out list = { .arena = arena };
     struct text rest = text_of(vendors), name;
@@ -384,7 +383,7 @@ static const char *stack_lacks_gpu(const struct plan *plan, struct arena *arena)
 static const char *engine_lacks_experts(const struct plan *plan, struct arena *arena)
 {
     (void)arena;
-    if (strcmp(plan->stack->name, "native") || !plan->model->experts)
+    if (!stack_is_engine(plan->stack) || !plan->model->experts)
         return NULL;
     if (!engine_trains(plan->model))
         return "the engine trains mixtures like Mixtral, Qwen3-MoE and gpt-oss, not this one; the "
@@ -401,7 +400,7 @@ static const char *engine_lacks_objective(const struct plan *plan, struct arena 
     enum objective_reference reference = objective_reference_of(objective, &plan->chosen.recipe);
     bool trained = objective->kind == OBJECTIVE_SFT ||
                    (objective->kind == OBJECTIVE_DPO && reference == REFERENCE_ADAPTERS);
-    if (strcmp(plan->stack->name, "native") || trained)
+    if (!stack_is_engine(plan->stack) || trained)
         return NULL;
     return text_format(arena,
                        "the engine trains sft, and dpo with its adapters switched off as the "

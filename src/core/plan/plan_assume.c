@@ -61,7 +61,7 @@ static void add_lengths(struct plan *plan)
     const struct workload_rule *rule = &plan->rule;
     bool measured = plan_knows_batches(plan);
     bool prompts_assumed = plan_assumes_prompts(request);
-    bool given = (request->examples > 0 || !isnan(request->mean_length)) && !prompts_assumed;
+    bool given = plan_knows_mean(request) && !prompts_assumed;
     if (prompts_assumed)
         add(plan, (struct assumption){ .name = "length of a prompt",
                                        .unit = "tokens",

@@ -36,6 +36,11 @@ static void put_shape(struct json_writer *w, const struct workload_shape *shape,
     json_close(w, '}');
 }
 
+bool plan_knows_mean(const struct plan_request *request)
+{
+    return request->examples > 0 || !isnan(request->mean_length);
+}
+
 bool plan_knows_batches(const struct plan *plan)
 {
     const struct plan_batches *batches = plan->request->batches;

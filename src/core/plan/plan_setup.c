@@ -172,9 +172,8 @@ static enum err make_rule(struct plan *plan, struct arena *arena)
     if (!isnan(request->labelled_share))
         rule->labelled_share = request->labelled_share;
     TRY(plan_batching(&rule->batching, plan));
-    bool known = request->examples > 0 || !isnan(request->mean_length);
     bool given = request->batching != BATCHING_AUTO || request->packing;
-    rule->full_rows = !known && (!given || rule->batching == BATCHING_PACKED);
+    rule->full_rows = !plan_knows_mean(request) && (!given || rule->batching == BATCHING_PACKED);
     rule->token_spread = hypot(request->token_spread, request->sample_spread);
     if (request->lengths)
         TRY(workload_measure(rule, arena, request->lengths, plan->stack->trainer,
@@ -223,7 +222,7 @@ static enum err check_engine_options(const struct plan *plan)
     const char *option = recipe->dora               ? "--dora"
                          : recipe->nondeterministic ? "--nondeterministic"
                                                     : NULL;
-    if (option && !plan->stack->exact_gradients)
+    if (option && !stack_is_engine(plan->stack))
         return fail(ERR_USAGE,
                     "%s is forecast for --stack native alone: what it costs elsewhere was not "
                     "measured",
@@ -238,7 +237,7 @@ static enum err check_engine_options(const struct plan *plan)
     if (recipe->dora && with) // as check_dora() of the engine
         return fail(ERR_USAGE, "--dora does not go together with %s: the engine does not train it",
                     with);
-    if (recipe->attention != RECIPE_ATTENTION_AUTO && plan->stack->exact_gradients)
+    if (recipe->attention != RECIPE_ATTENTION_AUTO && stack_is_engine(plan->stack))
         return fail(ERR_USAGE, "--attention is for other stacks; %s has kernels of its own",
                     plan->stack->name);
     bool partial =

@@ -695,7 +695,7 @@ bool engine_runs(const struct step_request *r)
     struct model_linear head = model_head(r->model);
     bool headed = recipe->method == RECIPE_FULL || !r->model->tied_embeddings ||
                   (!recipe->trains_embeddings && !recipe_targets(recipe, &head));
-    return r->stack->exact_gradients && headed && engine_trains(r->model) && alone && supervised &&
+    return stack_is_engine(r->stack) && headed && engine_trains(r->model) && alone && supervised &&
            typed && optimized && engine_adapts(r->model, recipe);
 }
 

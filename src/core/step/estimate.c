@@ -30,7 +30,7 @@ struct recipe estimate_recipe(const struct setup *setup)
         recipe.weights = as_full ? stack->weights : recipe.adapter_dtype;
     if (recipe.states == RECIPE_DTYPE_AUTO)
         recipe.states = as_full ? states_of_full(stack, &recipe) : recipe.adapter_dtype;
-    if (stack->exact_gradients && recipe.states == RECIPE_BF16)
+    if (stack_is_engine(stack) && recipe.states == RECIPE_BF16)
         recipe.weights = RECIPE_BF16; // our engine has no masters then
     if (isnan(recipe.dropout))
         recipe.dropout = stack->dropout;

@@ -20,6 +20,7 @@
 //   ② in the first layer of backward   all activations, and the temporaries of one layer
 //   ③ in the last layer of backward    one layer's activations, temporaries, all gradients
 //   ④ in the update            gradients, and the copies that the optimizer makes
+//   ⑤ in the save of a checkpoint, after ④: nothing but what some versions of bitsandbytes copy
 //
 // ② and ③ are both "backward"; the larger counts. Gradients are there from the start where micro-
 // batches accumulate, or where the stack keeps a buffer for them. The peak is the largest of the

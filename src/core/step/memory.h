@@ -2,10 +2,10 @@
 // memory: how many bytes a step takes on the GPU that needs most, by part and as the usual tools
 // show it.
 //
-// The peak is the largest of three moments of a step (the loss, backward, the update), not a sum of
-// maxima; memory.c draws them. Three readings of it are reported, because sources quote all three:
-// what PyTorch calls allocated and reserved, and what nvidia-smi shows for the device. Formulas:
-// docs/formulas.md, section memory.
+// The peak is the largest of the moments of a step (the loss, backward, the update, the save of a
+// checkpoint), not a sum of maxima; memory.c draws them. Three readings of it are reported, because
+// sources quote all three: what PyTorch calls allocated and reserved, and what nvidia-smi shows for
+// the device. Formulas: docs/formulas.md, section memory.
 //
 //     struct memory memory;
 //     memory_plan(&memory, &step, &request, &(struct memory_device){ .bytes = gpu->memory_bytes });

@@ -307,6 +307,11 @@ bool stack_widens_in_parts(const struct stack *stack, const struct recipe *recip
            stack->kernels == STACK_EAGER;
 }
 
+bool stack_is_engine(const struct stack *stack)
+{
+    return stack->exact_gradients;
+}
+
 bool stack_is_deepspeed(const struct stack *stack)
 {
     return stack->fetches == STACK_FETCHES_TENSORS;

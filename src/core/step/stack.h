@@ -137,6 +137,9 @@ struct stack {
 
 extern const struct field stack_fields[];
 
+// Whether it is our engine, native or a stack like it: the only one that sums gradients exactly.
+bool stack_is_engine(const struct stack *stack);
+
 // Whether it runs on accelerators of that vendor, as gpus.csv spells it.
 bool stack_runs_on(const struct stack *stack, const char *vendor);
 

@@ -13,7 +13,7 @@ bool step_autocasts(const struct step_request *r)
     bool sharded = r->layout->zero == 3 && layout_shards(r->layout) > 1;
     bool wide = full ? recipe->weights == RECIPE_FP32 && !r->stack->copies_weights
                      : r->stack->frozen == RECIPE_FP32 && !quantized;
-    bool masters = r->stack->exact_gradients; // our engine: beside them a copy
+    bool masters = stack_is_engine(r->stack); // beside them a copy
     return wide && !masters && recipe->precision != RECIPE_FP32 &&
            (r->stack->autocasts == STACK_ALWAYS_CASTS ||
             (r->stack->autocasts == STACK_CASTS_UNSHARDED && !sharded));
