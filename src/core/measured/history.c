@@ -19,10 +19,10 @@ const struct field history_fields[] = {
     FIELD_OF(history_entry, kind, history_kinds, "kind of document"),
     FIELD(history_entry, at, TEXT, "time, UTC"),
     FIELD(history_entry, program, TEXT, "version of gpuhours"),
-    FIELD(history_entry, name, TEXT, "name given by the user"),
+    FIELD(history_entry, name, TEXT, "name given by the user; without one the files of a profile"),
     FIELD(history_entry, plan, TEXT, "uid of the plan that it measured"),
     FIELD(history_entry, key, TEXT, "the same for one configuration"),
-    FIELD(history_entry, model, TEXT, "model"),
+    FIELD(history_entry, model, TEXT, "model; of a profile the tokenizer"),
     FIELD(history_entry, method, TEXT, "full, lora or qlora"),
     FIELD(history_entry, stack, TEXT, "training stack"),
     FIELD(history_entry, gpu, TEXT, "GPU"),
@@ -94,16 +94,34 @@ static bool is_measured(const struct history_entry *entry)
     return entry->kind == HISTORY_PILOT || entry->kind == HISTORY_RUN;
 }
 
-static void read_numbers(struct history_entry *out, struct arena *arena, const struct json *in)
+// What a profile counted: "train.jsonl", "a.jsonl and 2 more"; NULL: its document does not say.
+static const char *counted_files(struct arena *arena, const struct json *files)
 {
-    const struct json *workload = json_get(in, "workload"), *tokenizer = json_get(in, "tokenizer");
+    const struct json *first =
+        files && files->kind == JSON_ARRAY && files->count ? &files->items[0] : NULL;
+    const char *path = text_or(arena, first, "name", NULL);
+    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;
+    return path && files->count > 1 ? text_format(arena, "%s and %zu more", name, files->count - 1)
+                                    : name;
+}
+
+// A profile goes by its data, unless the user names it; its tokenizer stands in place of a model.
+static void read_profile(struct history_entry *out, struct arena *arena, const struct json *in)
+{
+    const struct json *tokenizer = json_get(in, "tokenizer");
+    if (tokenizer && tokenizer->kind == JSON_OBJECT)
+        out->model = text_or(arena, tokenizer, "name", out->model);
+    out->name = counted_files(arena, json_get(in, "files"));
+}
+
+static void read_numbers(struct history_entry *out, const struct json *in)
+{
+    const struct json *workload = json_get(in, "workload");
     const struct json *rate = json_get(in, "tokens_per_second");
     out->tokens =
         json_get_number(workload ? workload : in,
                         out->kind == HISTORY_PROFILE ? "tokens" : "processed_tokens", NAN);
     out->roofline_tokens_per_second = json_get_number(in, "roofline_tokens_per_second", NAN);
-    if (out->kind == HISTORY_PROFILE && tokenizer && tokenizer->kind == JSON_OBJECT)
-        out->model = text_or(arena, tokenizer, "name", out->model);
     if (is_measured(out)) {
         out->actual_tokens_per_second = read_actual(rate);
         out->actual_wall_hours = read_actual(json_get(in, "wall_hours"));
@@ -190,7 +208,9 @@ enum err history_read(struct history_entry *out, struct arena *arena, struct tex
     }
     if (!out->stack)
         out->stack = text_or(arena, &tree, "stack", NULL);
-    read_numbers(out, arena, &tree);
+    read_numbers(out, &tree);
+    if (out->kind == HISTORY_PROFILE)
+        read_profile(out, arena, &tree);
     out->document = compact(arena, document);
     history_seal(out, arena);
     return OK;

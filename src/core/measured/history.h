@@ -26,10 +26,10 @@ struct history_entry {
     int kind;
     const char *at;      // UTC: 2026-11-15T11:20:05Z
     const char *program; // the version that wrote it
-    const char *name;    // given by the user
+    const char *name;    // given by the user; without one the files of a profile
     const char *plan;    // uid of the plan that a pilot or run measured
     const char *key;     // model/method/stack/gpu×gpus/context: the same for one configuration
-    const char *model, *method, *stack, *gpu;
+    const char *model, *method, *stack, *gpu; // model: of a profile the tokenizer
     int64_t gpus, context;
     double tokens; // processed in the whole run; of a profile: tokens of the data
     struct range tokens_per_second, wall_hours, gpu_hours; // forecast

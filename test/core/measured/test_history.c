@@ -35,6 +35,23 @@ TEST(history_of_a_plan_has_its_configuration_and_forecast)
     CHECK(strlen(e.uid) == 16);
 }
 
+TEST(history_of_a_profile_goes_by_its_files_and_has_its_tokenizer)
+{
+    struct history_entry one =
+        read_text("{\"kind\":\"profile\",\"tokens\":15,\"tokenizer\":{\"name\":\"Qwen\"},"
+                  "\"files\":[{\"name\":\"data/train.jsonl\"}]}");
+    CHECK(!strcmp(one.name, "train.jsonl") && !strcmp(one.model, "Qwen") && one.tokens == 15);
+    struct history_entry three =
+        read_text("{\"kind\":\"profile\",\"files\":[{\"name\":\"a.jsonl\"},{\"name\":\"b\"},{}]}");
+    CHECK(!strcmp(three.name, "a.jsonl and 2 more") && !three.model);
+    static const char *const odd[] = { "[]", "{}", "7", "[7]", "[{\"name\":1}]" };
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct history_entry none =
+            read_text(text_format(&test_arena, "{\"kind\":\"profile\",\"files\":%s}", odd[i]));
+        CHECK(!none.name);
+    }
+}
+
 TEST(history_refuses_a_document_with_a_zero_byte)
 {
     static const char in[] = "{\"kind\":\"pilot\",\"configuration\":{\"m\0odel\":\"m\"}}";
