@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads trees and command lines by the tables of trainer_config_tables.c into facts.
+// Reads trees and command lines by the tables of the trainers into facts.
 
 #include "core/trainers/trainer_facts.h"
 

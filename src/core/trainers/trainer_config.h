@@ -8,7 +8,7 @@
 // The keys of a file tell which trainer it belongs to. Several files are merged; a later one
 // overrides an earlier one. Every key is listed as understood (it sets an option) or ignored (and
 // whether that is harmless); contradictions are sentences. The trainer's default of a missing key
-// is applied too. Tables: trainer_config_tables.c.
+// is applied too. Tables: trainer_config_tables.c and trainer_rows_*.c.
 //
 // Texts point into the arena and into the trees, which the caller keeps.
 
