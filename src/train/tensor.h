@@ -44,6 +44,18 @@ struct tensor tensor_flat(struct tensor tensor); // a dense tensor as a single r
 void tensor_load(double *out, struct tensor in, int64_t row, int64_t column, int64_t count);
 void tensor_store(struct tensor out, int64_t row, int64_t column, const double *in, int64_t count);
 
+static inline double tensor_get(struct tensor in, int64_t row, int64_t column)
+{
+    double value;
+    tensor_load(&value, in, row, column, 1);
+    return value;
+}
+
+static inline void tensor_set(struct tensor out, int64_t row, int64_t column, double value)
+{
+    tensor_store(out, row, column, &value, 1);
+}
+
 enum { TENSOR_CHUNK = 256 }; // columns that an operation converts at a time
 
 static inline int64_t tensor_chunk(int64_t columns, int64_t column)

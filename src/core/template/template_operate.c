@@ -200,19 +200,6 @@ struct template_value template_slice(struct template_run *run, int line, struct 
 
 // --- arithmetic --------------------------------------------------------------
 
-static bool is_number(struct template_value value)
-{
-    return value.kind == TEMPLATE_INT || value.kind == TEMPLATE_FLOAT ||
-           value.kind == TEMPLATE_BOOL;
-}
-
-static double real_of(struct template_value value)
-{
-    return value.kind == TEMPLATE_FLOAT  ? value.real
-           : value.kind == TEMPLATE_BOOL ? value.flag
-                                         : (double)value.whole;
-}
-
 static int64_t whole_of(struct template_value value)
 {
     return value.kind == TEMPLATE_BOOL ? value.flag : value.whole;
@@ -307,14 +294,16 @@ struct template_value template_math(struct template_run *run, int line, enum ope
     static const char *const signs[] = { "-", "*", "/", "//", "%", "**" };
     if (a.kind == TEMPLATE_UNDEFINED || b.kind == TEMPLATE_UNDEFINED)
         return not_defined(run, line, a.kind == TEMPLATE_UNDEFINED ? a : b);
-    if (is_number(a) && is_number(b)) {
+    if (template_value_is_number(a) && template_value_is_number(b)) {
         if (a.kind == TEMPLATE_FLOAT || b.kind == TEMPLATE_FLOAT)
-            return real_math(run, line, op, real_of(a), real_of(b));
+            return real_math(run, line, op, template_value_real(a), template_value_real(b));
         return whole_math(run, line, op, whole_of(a), whole_of(b));
     }
-    if (op == OPERATOR_TIMES && repeats(a) && is_number(b) && b.kind != TEMPLATE_FLOAT)
+    if (op == OPERATOR_TIMES && repeats(a) && template_value_is_number(b) &&
+        b.kind != TEMPLATE_FLOAT)
         return repeat(run, line, a, whole_of(b));
-    if (op == OPERATOR_TIMES && repeats(b) && is_number(a) && a.kind != TEMPLATE_FLOAT)
+    if (op == OPERATOR_TIMES && repeats(b) && template_value_is_number(a) &&
+        a.kind != TEMPLATE_FLOAT)
         return repeat(run, line, b, whole_of(a));
     if (op == OPERATOR_MODULO && a.kind == TEMPLATE_STRING)
         return template_format_percent(run, line, a.string, b);
@@ -385,11 +374,11 @@ struct template_value template_add(struct template_run *run, int line, struct te
         return add_strings(run, line, a, b);
     if (repeats(a) && repeats(b) && a.kind == b.kind && a.list->flavour == b.list->flavour)
         return add_lists(run, line, a.list, b.list);
-    if (!is_number(a) || !is_number(b))
+    if (!template_value_is_number(a) || !template_value_is_number(b))
         return template_stop(run, line, "unsupported operands for +: %s and %s",
                              template_value_kind_name(a), template_value_kind_name(b));
     if (a.kind == TEMPLATE_FLOAT || b.kind == TEMPLATE_FLOAT)
-        return real(real_of(a) + real_of(b));
+        return real(template_value_real(a) + template_value_real(b));
     if (fabs((double)whole_of(a) + (double)whole_of(b)) > 9e18)
         return template_stop(run, line, "an integer does not fit into 64 bits");
     return template_value_whole(whole_of(a) + whole_of(b));
@@ -400,10 +389,11 @@ struct template_value template_add(struct template_run *run, int line, struct te
 int template_order(struct template_run *run, int line, struct template_value a,
                    struct template_value b)
 {
-    if (is_number(a) && is_number(b)) {
+    if (template_value_is_number(a) && template_value_is_number(b)) {
         if (a.kind == TEMPLATE_INT && b.kind == TEMPLATE_INT)
             return (a.whole > b.whole) - (a.whole < b.whole);
-        return (real_of(a) > real_of(b)) - (real_of(a) < real_of(b));
+        return (template_value_real(a) > template_value_real(b)) -
+               (template_value_real(a) < template_value_real(b));
     }
     if (a.kind == TEMPLATE_STRING && b.kind == TEMPLATE_STRING) {
         size_t shared = a.string.size < b.string.size ? a.string.size : b.string.size;

@@ -222,13 +222,13 @@ bool template_value_truth(struct template_value value)
     }
 }
 
-static bool is_number(struct template_value value)
+bool template_value_is_number(struct template_value value)
 {
     return value.kind == TEMPLATE_INT || value.kind == TEMPLATE_FLOAT ||
            value.kind == TEMPLATE_BOOL;
 }
 
-static double as_real(struct template_value value)
+double template_value_real(struct template_value value)
 {
     return value.kind == TEMPLATE_FLOAT  ? value.real
            : value.kind == TEMPLATE_BOOL ? value.flag
@@ -288,8 +288,8 @@ bool template_value_equal_within(struct template_value a, struct template_value 
         return false;
     if (a.kind == TEMPLATE_INT && b.kind == TEMPLATE_INT)
         return a.whole == b.whole;
-    if (is_number(a) && is_number(b))
-        return as_real(a) == as_real(b);
+    if (template_value_is_number(a) && template_value_is_number(b))
+        return template_value_real(a) == template_value_real(b);
     if (a.kind != b.kind)
         return false;
     switch (a.kind) {

@@ -100,6 +100,8 @@ struct template_budget {
 };
 struct template_budget template_value_budget(void); // enough for any value read from JSON
 
+bool template_value_is_number(struct template_value value); // int, float or bool
+double template_value_real(struct template_value number);
 bool template_value_truth(struct template_value value);
 bool template_value_equal(struct template_value a, struct template_value b);
 bool template_value_equal_within(struct template_value a, struct template_value b,

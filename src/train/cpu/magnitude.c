@@ -10,13 +10,6 @@
 
 #include <math.h>
 
-static double at(struct tensor in, int64_t row, int64_t column)
-{
-    double x;
-    tensor_load(&x, in, row, column, 1);
-    return x;
-}
-
 // A piece of row j of w + s · b a.
 static void load_row(double *out, struct tensor w, struct tensor b, struct tensor a, double scale,
                      int64_t j, int64_t column, int64_t n)
@@ -24,7 +17,7 @@ static void load_row(double *out, struct tensor w, struct tensor b, struct tenso
     double factors[TENSOR_CHUNK];
     tensor_load(out, w, j, column, n);
     for (int64_t k = 0; k < a.rows; k++) {
-        double factor = scale * at(b, j, k);
+        double factor = scale * tensor_get(b, j, k);
         tensor_load(factors, a, k, column, n);
         for (int64_t i = 0; factor != 0 && i < n; i++)
             out[i] += factor * factors[i];
@@ -80,9 +73,9 @@ void cpu_magnify_backward(struct device *device, struct tensor dm, struct tensor
 {
 #pragma omp parallel for if (tensor_count(y) > CPU_PARALLEL)
     for (int64_t j = 0; j < y.columns; j++) {
-        double sum = 0, before = at(dm, 0, j), length = at(norms, 0, j);
+        double sum = 0, before = tensor_get(dm, 0, j), length = tensor_get(norms, 0, j);
         for (int64_t t = 0; t < y.rows; t++)
-            sum += at(dy, t, j) * at(y, t, j);
+            sum += tensor_get(dy, t, j) * tensor_get(y, t, j);
         before += length > 0 ? sum / length : 0;
         tensor_store(dm, 0, j, &before, 1);
     }

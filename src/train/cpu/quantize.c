@@ -86,9 +86,7 @@ void cpu_dequantize(struct device *device, struct tensor out, const struct quant
 
 static double element(struct tensor in, int64_t row, int64_t column, bool transposed)
 {
-    double x;
-    tensor_load(&x, in, transposed ? column : row, transposed ? row : column, 1);
-    return x;
+    return transposed ? tensor_get(in, column, row) : tensor_get(in, row, column);
 }
 
 static float scale_of_row(double largest, struct tensor scales, int64_t row)

@@ -14,27 +14,15 @@
 #include <assert.h>
 #include <math.h>
 
-static double at(struct tensor in, int64_t row, int64_t column)
-{
-    double x;
-    tensor_load(&x, in, row, column, 1);
-    return x;
-}
-
-static void put(struct tensor out, int64_t row, int64_t column, double x)
-{
-    tensor_store(out, row, column, &x, 1);
-}
-
 static void softmax_row(struct tensor out, struct tensor in, int64_t row)
 {
     double largest = -INFINITY, sum = 0;
     for (int64_t e = 0; e < in.columns; e++)
-        largest = fmax(largest, at(in, row, e));
+        largest = fmax(largest, tensor_get(in, row, e));
     for (int64_t e = 0; e < in.columns; e++)
-        sum += exp(at(in, row, e) - largest);
+        sum += exp(tensor_get(in, row, e) - largest);
     for (int64_t e = 0; e < in.columns; e++)
-        put(out, row, e, exp(at(in, row, e) - largest) / sum);
+        tensor_set(out, row, e, exp(tensor_get(in, row, e) - largest) / sum);
 }
 
 static bool is_among(const int32_t *experts, int64_t count, int32_t expert)
@@ -52,8 +40,8 @@ static void choose(const struct routing *r, struct tensor probabilities, int64_t
     for (int64_t j = 0; j < r->chosen; j++) {
         int32_t best = -1;
         for (int32_t e = 0; e < probabilities.columns; e++)
-            if (!is_among(experts, j, e) &&
-                (best < 0 || at(probabilities, row, e) > at(probabilities, row, best)))
+            if (!is_among(experts, j, e) && (best < 0 || tensor_get(probabilities, row, e) >
+                                                             tensor_get(probabilities, row, best)))
                 best = e;
         experts[j] = best;
     }
@@ -80,18 +68,18 @@ static double chosen_sum(const struct routing *r, struct tensor probabilities, i
 {
     double sum = 0;
     for (int64_t j = 0; j < r->chosen; j++)
-        sum += at(probabilities, token, r->experts[token * r->chosen + j]);
+        sum += tensor_get(probabilities, token, r->experts[token * r->chosen + j]);
     return sum;
 }
 
 static void add_load(struct tensor load, const struct routing *r, struct tensor probabilities)
 {
     for (int64_t e = 0; e < probabilities.columns; e++) {
-        double sum = at(load, 1, e);
+        double sum = tensor_get(load, 1, e);
         for (int64_t t = 0; t < probabilities.rows; t++)
-            sum += at(probabilities, t, e);
-        put(load, 0, e, at(load, 0, e) + r->counts[e]);
-        put(load, 1, e, sum);
+            sum += tensor_get(probabilities, t, e);
+        tensor_set(load, 0, e, tensor_get(load, 0, e) + r->counts[e]);
+        tensor_set(load, 1, e, sum);
     }
 }
 
@@ -109,7 +97,7 @@ void cpu_route_forward(struct device *device, struct tensor probabilities, struc
     for (int64_t t = 0; t < logits.rows; t++) {
         double sum = r->normalises ? chosen_sum(r, probabilities, t) : 1;
         for (int64_t i = t * r->chosen; i < (t + 1) * r->chosen; i++)
-            put(weights, r->slots[i], 0, at(probabilities, t, r->experts[i]) / sum);
+            tensor_set(weights, r->slots[i], 0, tensor_get(probabilities, t, r->experts[i]) / sum);
     }
     if (load.at)
         add_load(load, r, probabilities);
@@ -122,10 +110,10 @@ static double choice_gradient(const struct routing *r, struct tensor dweights,
     const int32_t *slots = r->slots + token * r->chosen;
     double mean = 0;
     if (!r->normalises)
-        return at(dweights, slots[j], 0);
+        return tensor_get(dweights, slots[j], 0);
     for (int64_t i = 0; i < r->chosen; i++)
-        mean += at(dweights, slots[i], 0) * at(weights, slots[i], 0);
-    return (at(dweights, slots[j], 0) - mean) / sum;
+        mean += tensor_get(dweights, slots[i], 0) * tensor_get(weights, slots[i], 0);
+    return (tensor_get(dweights, slots[j], 0) - mean) / sum;
 }
 
 void cpu_route_backward(struct device *device, struct tensor dlogits, struct tensor dweights,
@@ -138,16 +126,16 @@ void cpu_route_backward(struct device *device, struct tensor dlogits, struct ten
         const int32_t *experts = r->experts + t * r->chosen;
         double sum = chosen_sum(r, probabilities, t), mean = 0;
         for (int64_t j = 0; j < r->chosen; j++)
-            mean +=
-                choice_gradient(r, dweights, weights, sum, t, j) * at(probabilities, t, experts[j]);
+            mean += choice_gradient(r, dweights, weights, sum, t, j) *
+                    tensor_get(probabilities, t, experts[j]);
         for (int64_t e = 0; dprobabilities.at && e < dlogits.columns; e++)
-            mean += at(dprobabilities, 0, e) * at(probabilities, t, e);
+            mean += tensor_get(dprobabilities, 0, e) * tensor_get(probabilities, t, e);
         for (int64_t e = 0; e < dlogits.columns; e++) {
-            double dp = dprobabilities.at ? at(dprobabilities, 0, e) : 0;
+            double dp = dprobabilities.at ? tensor_get(dprobabilities, 0, e) : 0;
             for (int64_t j = 0; j < r->chosen; j++)
                 if (experts[j] == e)
                     dp += choice_gradient(r, dweights, weights, sum, t, j);
-            put(dlogits, t, e, at(probabilities, t, e) * (dp - mean));
+            tensor_set(dlogits, t, e, tensor_get(probabilities, t, e) * (dp - mean));
         }
     }
 }
@@ -175,9 +163,9 @@ void cpu_balance(struct device *device, struct tensor loss, struct tensor dproba
     (void)device;
     double sum = 0, experts = (double)load.columns;
     for (int64_t e = 0; e < load.columns; e++) {
-        double share = at(load, 0, e) / decisions;
-        sum += share * at(load, 1, e) / decisions;
-        put(dprobabilities, 0, e, gradient_scale * experts * share / decisions);
+        double share = tensor_get(load, 0, e) / decisions;
+        sum += share * tensor_get(load, 1, e) / decisions;
+        tensor_set(dprobabilities, 0, e, gradient_scale * experts * share / decisions);
     }
-    put(loss, 0, 0, at(loss, 0, 0) + scale * experts * sum);
+    tensor_set(loss, 0, 0, tensor_get(loss, 0, 0) + scale * experts * sum);
 }

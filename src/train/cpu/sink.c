@@ -14,22 +14,10 @@
 
 #include <math.h>
 
-static double at(struct tensor in, int64_t row, int64_t column)
-{
-    double x;
-    tensor_load(&x, in, row, column, 1);
-    return x;
-}
-
-static void put(struct tensor out, int64_t row, int64_t column, double x)
-{
-    tensor_store(out, row, column, &x, 1);
-}
-
 static void scale_head(struct tensor out, int64_t row, int64_t head, int64_t size, double factor)
 {
     for (int64_t i = head * size; i < (head + 1) * size; i++)
-        put(out, row, i, factor * at(out, row, i));
+        tensor_set(out, row, i, factor * tensor_get(out, row, i));
 }
 
 void cpu_sink_forward(struct device *device, struct tensor out, struct tensor lse,
@@ -40,10 +28,10 @@ void cpu_sink_forward(struct device *device, struct tensor out, struct tensor ls
 #pragma omp parallel for if (tensor_count(out) > CPU_PARALLEL)
     for (int64_t t = 0; t < out.rows; t++)
         for (int64_t h = 0; h < sinks.columns; h++) {
-            double before = at(lse, t, h), sink = at(sinks, 0, h);
+            double before = tensor_get(lse, t, h), sink = tensor_get(sinks, 0, h);
             double larger = fmax(before, sink), smaller = fmin(before, sink);
             scale_head(out, t, h, size, 1 / (1 + exp(sink - before)));
-            put(lse, t, h, larger + log1p(exp(smaller - larger)));
+            tensor_set(lse, t, h, larger + log1p(exp(smaller - larger)));
         }
 }
 
@@ -51,7 +39,7 @@ static double dot_head(struct tensor a, struct tensor b, int64_t row, int64_t he
 {
     double sum = 0;
     for (int64_t i = head * size; i < (head + 1) * size; i++)
-        sum += at(a, row, i) * at(b, row, i);
+        sum += tensor_get(a, row, i) * tensor_get(b, row, i);
     return sum;
 }
 
@@ -62,9 +50,9 @@ void cpu_sink_backward(struct device *device, struct tensor dsinks, struct tenso
     int64_t size = out.columns / sinks.columns;
 #pragma omp parallel for if (tensor_count(out) > CPU_PARALLEL)
     for (int64_t h = 0; h < sinks.columns; h++) {
-        double sum = at(dsinks, 0, h), sink = at(sinks, 0, h);
+        double sum = tensor_get(dsinks, 0, h), sink = tensor_get(sinks, 0, h);
         for (int64_t t = 0; t < out.rows; t++)
-            sum -= exp(sink - at(lse, t, h)) * dot_head(dout, out, t, h, size);
-        put(dsinks, 0, h, sum);
+            sum -= exp(sink - tensor_get(lse, t, h)) * dot_head(dout, out, t, h, size);
+        tensor_set(dsinks, 0, h, sum);
     }
 }
