@@ -7,8 +7,7 @@
 
 bool lengths_are_assumed(const struct workload_rule *rule)
 {
-    bool packed = rule->batching == BATCHING_PACKED;
-    return !packed && !rule->shapes && isnan(workload_known_mean(rule));
+    return !rule->shapes && isnan(workload_known_mean(rule));
 }
 
 static enum err train_seconds(double *out, struct arena *arena, const struct setup *setup,
@@ -40,16 +39,18 @@ static enum err seconds_at(double *seconds, struct range *padding, struct arena 
     return train_seconds(seconds, arena, setup, &other);
 }
 
-// Rows fill the context, or they are like those of the assumed data sets.
+// Rows fill the context, or they are like those of the assumed data sets. Packed rows fill it
+// anyway, but attention stays within each of their examples.
 static enum err of_full_rows(struct range *out, struct arena *arena,
                              const struct workload_rule *rule, const struct setup *setup,
                              const struct workload *workload, double full)
 {
     double typical = 0, mean = rule->mean_share.mid * rule->context;
-    struct range padding;
+    bool packed = rule->batching == BATCHING_PACKED;
+    struct range padding, own = packed ? workload->processed_factor : (struct range){ 1, 1, 1 };
     TRY(seconds_at(&typical, &padding, arena, rule, setup, workload, fmax(1, mean)));
-    *out = (struct range){ fmin(1, typical / full * padding.low), 1,
-                           fmax(1, typical / full * padding.high) };
+    *out = (struct range){ fmin(own.low, typical / full * padding.low), 1,
+                           fmax(own.high, typical / full * padding.high) };
     return OK;
 }
 

@@ -244,6 +244,7 @@ static const char *images_one_by_one(const struct plan *plan, struct arena *aren
 
 static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
 {
+    const double notable_saving = 0.1; // packing itself varies by 2 %
     if (plan_assumes_prompts(plan->request))
         return text_format(arena,
                            "prompts of %.0f tokens are assumed, and the range holds no others; "
@@ -251,14 +252,21 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
                            plan->rollout.prompt_length);
     const struct workload *workload = &plan->chosen.workload;
     struct range mean = workload_mean_lengths(&plan->rule);
-    if (plan_knows_mean(plan->request) || plan->rule.batching == BATCHING_PACKED)
+    const struct range *factor = &plan->lengths_factor;
+    bool packed = plan->rule.batching == BATCHING_PACKED;
+    if (plan_knows_mean(plan->request) || (packed && factor->low > 1 - notable_saving))
         return NULL;
+    if (packed)
+        return text_format(arena,
+                           "each packed row is taken as one example; with examples of %.0f tokens, "
+                           "to which attention is limited, the run takes %.2g times as long; give "
+                           "the data, or --mean-length",
+                           mean.mid, factor->low);
     if (!plan->rule.full_rows)
         return text_format(arena,
                            "examples of %.0f tokens are assumed (80 %% range %.0f – %.0f); steps, "
                            "padding and speed follow from them; give the data, or --mean-length",
                            workload->mean_length, mean.low, mean.high);
-    const struct range *factor = &plan->lengths_factor;
     if (factor->low == factor->high)
         return NULL;
     bool longer = factor->high > 1; // else full rows take longer: attention over a long context

@@ -66,6 +66,32 @@ TEST(lengths_that_are_known_leave_the_range_of_padding)
     const struct range *padding = &plan->chosen.workload.processed_factor;
     CHECK(!lengths_are_assumed(&plan->rule));
     CHECK(plan->lengths_factor.low == padding->low && plan->lengths_factor.high == padding->high);
-    plan = plan_with("\"model\":\"llama-3.1-8b\",\"packing\":\"on\"", NAN);
+    plan = plan_with("\"model\":\"llama-3.1-8b\",\"packing\":\"on\"", 300);
     CHECK(!lengths_are_assumed(&plan->rule));
+    CHECK(plan->lengths_factor.low == plan->chosen.workload.processed_factor.low);
+}
+
+// A packed row holds one example or many, each of which attends to itself alone.
+TEST(lengths_that_nobody_told_are_in_the_range_of_packed_rows_too)
+{
+    const char *settings = "\"model\":\"qwen2.5-7b\",\"packing\":\"on\",\"context\":65536,"
+                           "\"micro_batch\":\"1\",\"checkpointing\":\"full\"";
+    const struct plan *unknown = plan_with(settings, NAN);
+    double mean = workload_mean_lengths(&unknown->rule).mid;
+    const struct plan *known = plan_with(settings, mean);
+    CHECK(lengths_are_assumed(&unknown->rule) && unknown->rule.full_rows);
+    CHECK(known->forecast.gpu_hours.mid < 0.75 * unknown->forecast.gpu_hours.mid);
+    CHECK(known->forecast.gpu_hours.mid > unknown->forecast.gpu_hours.low); // it was below
+    bool said = false;
+    for (size_t i = 0; i < unknown->advice.count; i++)
+        said |= !strcmp(unknown->advice.items[i].code, "lengths_assumed");
+    CHECK(said);
+}
+
+TEST(lengths_of_packed_rows_hardly_matter_in_a_short_context)
+{
+    const struct plan *plan = plan_with("\"model\":\"llama-3.1-8b\",\"packing\":\"on\"", NAN);
+    CHECK(plan->lengths_factor.low > 0.9);
+    for (size_t i = 0; i < plan->advice.count; i++)
+        CHECK(strcmp(plan->advice.items[i].code, "lengths_assumed"));
 }
