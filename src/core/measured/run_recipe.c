@@ -70,6 +70,9 @@ static void set_facts(struct recipe *recipe, struct stack *stack, const struct r
             *(int *)(object + facts[i].member) = word - 1;
     }
     set_weights(recipe, stack, run);
+    bool flash = stack->attention == STACK_FLASH2 || stack->attention == STACK_FLASH3;
+    if (run->attention && flash && !run->masks)
+        stack->masks = false; // FlashAttention takes rows and windows of any length
     if (run->sequence_parallel)
         stack->whole_sequences = run->sequence_parallel == RUN_NO;
     if (run->loss_parallel)

@@ -333,6 +333,29 @@ TEST(run_takes_the_expert_kernel_from_its_column)
     CHECK(estimate_recipe(&setup).experts == RECIPE_EXPERTS_DENSE);
 }
 
+// gpt-oss has windows of 128 tokens in half of its layers; sdpa masks them.
+TEST(run_with_flash_attention_has_no_masks)
+{
+    struct knowledge k = knowledge_open();
+    static const char *const rows[] = {
+        "X-1,o/r,gpt-oss-20b,full,131072,yes,1,hf,H200-SXM-141GB,1,cudnn,",
+        "X-1,o/r,gpt-oss-20b,full,131072,yes,1,hf,H200-SXM-141GB,1,flash2,",
+        "X-1,o/r,gpt-oss-20b,full,131072,yes,1,hf,H200-SXM-141GB,1,flash2,yes",
+    };
+    for (int i = 0; i < 3; i++) {
+        struct setup setup;
+        struct run *run;
+        size_t count;
+        const char *csv = text_format(&test_arena, "%s%s\n",
+                                      "id,source,model,method,seq_len,packed,micro_batch,stack,gpu,"
+                                      "n_gpus,attention,masks\n",
+                                      rows[i]);
+        CHECK(!run_read(&run, &count, &test_arena, text_of(csv), "runs.csv"));
+        CHECK(!run_setup(&setup, &test_arena, run, &k.catalog, k.stacks, k.stack_count));
+        CHECK(setup.stack->masks == (i != 1));
+    }
+}
+
 TEST(run_of_an_unknown_mixture_or_hybrid_is_never_a_dense_model_of_its_size)
 {
     struct setup setup;
