@@ -162,11 +162,7 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
 // no plans.
 static bool runs_cudnn(const struct gpu *gpu)
 {
-    double capability = 0;
-    if (gpu && gpu->compute_capability &&
-        text_read_number(&capability, text_of(gpu->compute_capability)))
-        capability = 0;
-    return !gpu || capability >= 9;
+    return !gpu || gpu_capability(gpu) >= 9;
 }
 
 static struct assumption spread_over(const char *name, double low, double mid, double high,

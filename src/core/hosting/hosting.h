@@ -74,7 +74,7 @@ struct hosting_input {
     const struct hosting_document *planned;
     // Tokens processed according to the plan's document, over those of the plan; 0: not known.
     double processed_scale;
-    struct range processed_factor;
+    struct range lengths_factor; // of the training time, by the document; mid 0: not known
 };
 
 // What a plan's document contains beyond the request that made it; NAN where it has no value.

@@ -32,8 +32,6 @@ static void take_result(struct hosting_group *group, const struct search_result 
     group->result.gpu = group->gpu;
     group->result.node = group->node;
     group->result.workload.processed_tokens *= job->processed_scale;
-    if (job->processed_factor.mid > 0)
-        group->result.workload.processed_factor = job->processed_factor;
 }
 
 static const double batch_tolerance = 0.25; // how far GPUs may make the global batch another

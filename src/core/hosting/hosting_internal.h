@@ -73,7 +73,7 @@ struct hosting_job {
     const struct hosting_request *request;
     const struct hosting_document *planned; // as in struct hosting_input
     double processed_scale;
-    struct range processed_factor; // from the plan's document; mid 0: the workload's own
+    struct range lengths_factor; // of the training time; mid 0: the workload's own
     struct hosting_samples samples;
     struct hosting_group **groups;
     size_t group_count, group_room;

@@ -288,10 +288,10 @@ void hosting_adopt(struct hosting_input *input, struct plan *plan, const struct 
     struct range padding = d->padding_share, tokens = d->tokens;
     if (padding.low >= 0 && padding.low <= padding.mid && padding.mid <= padding.high &&
         padding.high < 1)
-        input->processed_factor = (struct range){ (1 - padding.mid) / (1 - padding.low), 1,
-                                                  (1 - padding.mid) / (1 - padding.high) };
+        input->lengths_factor = (struct range){ (1 - padding.mid) / (1 - padding.low), 1,
+                                                (1 - padding.mid) / (1 - padding.high) };
     if (padding.low == padding.high && tokens.low > 0 && tokens.low < tokens.high)
-        input->processed_factor =
+        input->lengths_factor =
             (struct range){ tokens.low / tokens.mid, 1, tokens.high / tokens.mid };
     double ranks = d->global_batch / (d->micro_batch * d->accumulation);
     if (!(d->processed_tokens > 0) || !(d->micro_batch >= 1) || !(ranks >= 1) || ranks > 1e6)

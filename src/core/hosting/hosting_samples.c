@@ -188,8 +188,9 @@ void hosting_group_sample(struct hosting_job *job, struct hosting_group *group)
         return;
     const struct workload *workload = &group->result.workload;
     const double *speed = speed_column(job, group);
-    const double *lengths =
-        hosting_column(&job->lengths, job->arena, s->lengths, workload->processed_factor);
+    const struct range *factor =
+        job->lengths_factor.mid > 0 ? &job->lengths_factor : &workload->processed_factor;
+    const double *lengths = hosting_column(&job->lengths, job->arena, s->lengths, *factor);
     const struct overheads *o = &group->overheads;
     const struct {
         struct hosting_column **list;

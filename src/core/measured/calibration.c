@@ -256,7 +256,7 @@ static double experts_spread(const struct setup *setup)
                                     .stack = setup->stack,
                                     .batch = setup->batch };
     double rate = setup->gpu ? compute_matmul_flops_per_s(setup->gpu, RECIPE_BF16) : INFINITY;
-    return moe_spread(&request, rate);
+    return moe_spread(&request, rate, setup->gpu && moe_is_serial(&request, setup->gpu));
 }
 
 // Of 0, 0.06, 0.08, 0.10 and 0.12 this makes the errors likeliest of runs without their source (ln

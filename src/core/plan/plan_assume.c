@@ -161,6 +161,14 @@ static void add_workload(struct plan *plan)
                        : "near 64 rows and at most 4 M tokens, or the micro-batch times the GPUs");
 }
 
+bool plan_has_serial_experts(const struct plan *plan)
+{
+    struct step_request request = { .model = plan->model,
+                                    .recipe = &plan->chosen.recipe,
+                                    .stack = plan->stack };
+    return moe_is_serial(&request, plan->chosen.gpu);
+}
+
 // Which kernel runs routed experts, and how unevenly they are loaded where GPUs share them.
 static void add_experts(struct plan *plan)
 {
@@ -174,12 +182,21 @@ static void add_experts(struct plan *plan)
     struct origin origin = origin_of(plan->request, "experts", plan->stack->experts_since);
     if (origin.origin == ASSUMPTION_ASSUMED && plan->request->recipe.experts == kernel)
         origin = (struct origin){ ASSUMPTION_GIVEN, NULL };
-    add(plan, (struct assumption){ names[kernel],
-                                   "in a layer",
-                                   { count, count, count },
-                                   origin.origin,
-                                   origin.source,
-                                   plan->stack->as_of });
+    if (plan_has_serial_experts(plan))
+        add(plan, (struct assumption){ "experts, product by product",
+                                       "in a layer",
+                                       { count, count, count },
+                                       ASSUMPTION_ASSUMED,
+                                       "PyTorch has grouped products for compute capability 9 and "
+                                       "10 alone; what the others take was not measured",
+                                       NULL });
+    else
+        add(plan, (struct assumption){ names[kernel],
+                                       "in a layer",
+                                       { count, count, count },
+                                       origin.origin,
+                                       origin.source,
+                                       plan->stack->as_of });
     if (gpus > 1)
         add(plan, (struct assumption){ "busiest GPU's experts", "of the mean",
                                        moe_imbalance(model, gpus), ASSUMPTION_ASSUMED,

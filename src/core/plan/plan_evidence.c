@@ -113,7 +113,8 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
     if (percent_of(plan->prior.log_spread) > percent_of(known))
         out_put(&out, "; the rest is %s",
                 plan->stack->trainer_spread > 0 ? "which trainer it is"
-                : plan->model->experts && chosen->recipe.experts == RECIPE_EXPERTS_EAGER
+                : plan->model->experts && (chosen->recipe.experts == RECIPE_EXPERTS_EAGER ||
+                                           plan_has_serial_experts(plan))
                     ? "what a loop over experts costs the host"
                 : chosen->layout.expert > 1 ? "how evenly GPUs share the experts"
                                             : "how fast the host launches kernels");

@@ -40,6 +40,9 @@ enum err plan_images(struct plan *plan);
 const char *plan_images_words(const struct plan *plan, struct arena *arena);
 void plan_put_images(struct json_writer *w, const struct plan *plan); // the member "images"
 
+// Whether PyTorch runs the grouped products of the chosen configuration one by one.
+bool plan_has_serial_experts(const struct plan *plan);
+
 // Whether the mean length of the examples is known: from their count, or as given.
 bool plan_knows_mean(const struct plan_request *request);
 

@@ -254,6 +254,14 @@ static enum err add_seeing(struct catalog *c, const struct seeing *rows, size_t 
 
 // --- checks ------------------------------------------------------------------
 
+double gpu_capability(const struct gpu *gpu)
+{
+    double capability = 0;
+    bool numbered = gpu->vendor && !strcmp(gpu->vendor, "nvidia") && gpu->compute_capability &&
+                    !text_read_number(&capability, text_of(gpu->compute_capability));
+    return numbered ? capability : 0;
+}
+
 static enum err check_gpu(const struct gpu *gpu)
 {
     if (!(gpu->memory_bytes >= 1e9 && gpu->memory_bytes <= 1e13))

@@ -6,6 +6,7 @@
 #include "core/step/attended.h"
 #include "core/step/engine.h"
 #include "core/step/memory.h"
+#include "core/step/moe.h"
 
 #include <math.h>
 #include <string.h>
@@ -131,6 +132,7 @@ struct machine {
     double share;        // of a copy's rate, where an elementwise operation has none of its own
     double cached, cache_bytes; // elementwise, of what the cache still holds
     double fp32_product;        // of fp32 adapters, by shape
+    bool serial;                // products of groups run one by one
 };
 
 // Of a copy's rate, what PyTorch's own kernels reach where nobody profiled them: the mean of
@@ -208,9 +210,9 @@ static double aligned_rate(int aligned)
 
 // A product is cut into tiles that run on the multiprocessors in waves; the last wave is partly
 // empty.
-static double shape_share(const struct step_op *op)
+static double shape_share(const struct step_op *op, bool serial)
 {
-    if (op->share > 0)
+    if (op->share > 0 && !(serial && op->groups > 0))
         return op->share;
     double tiles = ceil(op->rows / 128) * ceil(op->columns / 128), processors = 128;
     double waves = tiles / processors;
@@ -243,7 +245,7 @@ static double op_seconds(const struct step_op *op, const struct machine *m, doub
     case STEP_MATMUL: {
         if (op->fp32)
             return fmax(op->flops / (m->fp32_product * narrow_share(op)), memory);
-        double rate = (op->small ? m->small_product : m->product) * shape_share(op);
+        double rate = (op->small ? m->small_product : m->product) * shape_share(op, m->serial);
         return fmax(op->flops / rate, op->adapter ? op->bytes / m->narrow : memory);
     }
     case STEP_ATTENTION: { // short rows fill the kernel badly
@@ -383,6 +385,7 @@ static struct machine machine_of(const struct step_request *r, const struct gpu 
         .cached = fmax(memory, CACHE_BYTES_PER_S),
         .cache_bytes = gpu->cache_bytes,
         .fp32_product = gpu->fp32_flops_per_s,
+        .serial = moe_is_serial(r, gpu),
     };
     set_attention(&machine, r, gpu);
     return machine;
@@ -437,6 +440,16 @@ double compute_host_seconds(const struct step_op *op, const struct stack *stack)
     return op->launches * launch_seconds(phase, stack);
 }
 
+// What the host starts beside the operation's own launch where products of groups run one by one:
+// each of them, after it has waited for where the groups end.
+static double serial_seconds(const struct step_op *op, enum step_phase phase,
+                             const struct stack *stack, bool serial)
+{
+    return serial && op->groups > 0
+               ? (1 + op->groups * STEP_PLAIN_LAUNCH) * launch_seconds(phase, stack)
+               : 0;
+}
+
 // Under ZeRO-3 and FSDP the host fetches and frees weights in every pass, in Python: DeepSpeed each
 // tensor, PyTorch's FSDP each unit. PEFT makes a unit of every layer and of every adapter matrix,
 // unless they lie in the layer's flat tensor. Measured: Mistral-7B with 256 adapter matrices on two
@@ -463,14 +476,15 @@ static double fetch_seconds(const struct step *step, const struct step_request *
 }
 
 static void add_ops(struct timing *t, const struct step *step, const struct step_request *r,
-                    const double once[])
+                    const double once[], bool serial)
 {
     double rounds = step_rounds(r);
     for (size_t i = 0; i < step->count; i++) {
         const struct step_op *op = &step->ops[i];
         double repeats = op->repeats * (step_trains(op->phase) ? rounds : 1);
         double seconds = once[i] * repeats;
-        double host = repeats * compute_host_seconds(op, r->stack);
+        double host = repeats * (compute_host_seconds(op, r->stack) +
+                                 serial_seconds(op, op->phase, r->stack, serial));
         if (op->phase == STEP_UPDATE) {
             t->update_seconds += seconds + host;
             continue;
@@ -528,7 +542,7 @@ static double mean_waiting(double device, double host, double varies)
 }
 
 static double evaluation_share(const struct timing *timing, const struct step *step,
-                               const struct step_request *r, const double once[])
+                               const struct step_request *r, const double once[], bool serial)
 {
     double device = 0, host = 0;
     for (size_t i = 0; i < step->count; i++) {
@@ -536,7 +550,8 @@ static double evaluation_share(const struct timing *timing, const struct step *s
         if (op->phase != STEP_FORWARD && op->phase != STEP_WITHOUT_GRADIENTS)
             continue;
         device += once[i] * op->repeats;
-        host += op->repeats * op->launches * launch_seconds(STEP_WITHOUT_GRADIENTS, r->stack);
+        host += op->repeats * (op->launches * launch_seconds(STEP_WITHOUT_GRADIENTS, r->stack) +
+                               serial_seconds(op, STEP_WITHOUT_GRADIENTS, r->stack, serial));
     }
     host += fetch_seconds(step, r, false);
     double busy =
@@ -615,10 +630,11 @@ static double buffer_bytes(const struct step *step, const struct step_request *r
 }
 
 // What can hide behind compute. A loop over experts waits for the device in each turn of a forward
-// pass, so its host asks for the next layer's weights too late; only backward runs ahead.
-static double overlap_of(const struct step *step, const struct step_request *r)
+// pass, one over their products before each kind of them, so its host asks for the next layer's
+// weights too late; only backward runs ahead.
+static double overlap_of(const struct step *step, const struct step_request *r, bool serial)
 {
-    bool waits = r->recipe->experts == RECIPE_EXPERTS_EAGER;
+    bool waits = r->recipe->experts == RECIPE_EXPERTS_EAGER || serial;
     double passes = r->recipe->checkpointing == RECIPE_RECOMPUTE ? 3 : 2;
     double sparse = step->layers > 0 ? step->sparse_layers / step->layers : 0;
     return r->stack->overlap * (waits ? 1 - sparse * (passes - 1) / passes : 1);
@@ -628,9 +644,10 @@ void compute_time(struct timing *out, const struct step *step, const struct step
                   const struct gpu *gpu, const struct links *links)
 {
     double once[STEP_OPS];
+    bool serial = moe_is_serial(r, gpu);
     *out = (struct timing){ 0 };
     compute_op_times(once, step, r, gpu);
-    add_ops(out, step, r, once);
+    add_ops(out, step, r, once, serial);
     struct network_seconds network = network_time(step, r, links);
     out->elementwise_seconds +=
         step_rounds(r) * buffer_bytes(step, r, network.gathers) / compute_memory_bytes_per_s(gpu);
@@ -648,7 +665,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
 
     double rounds = step_rounds(r);
     double beside_compute = collective_overlap(gpu) * network.hideable + network.copied;
-    double hidden = fmin(rounds * overlap_of(step, r) * beside_compute, 0.9 * busy);
+    double hidden = fmin(rounds * overlap_of(step, r, serial) * beside_compute, 0.9 * busy);
     out->exposed_seconds = rounds * network.per_layer - hidden;
     if (network.per_layer > 0)
         out->forward_exposed_seconds = out->exposed_seconds * network.forward / network.per_layer;
@@ -676,7 +693,7 @@ void compute_time(struct timing *out, const struct step *step, const struct step
     out->step_seconds += out->sampling_seconds;
     out->peak_share =
         out->flops / out->step_seconds / compute_peak_flops_per_s(gpu, r->recipe->precision);
-    out->evaluation_share = evaluation_share(out, step, r, once);
+    out->evaluation_share = evaluation_share(out, step, r, once, serial);
 }
 
 static double device_seconds(const struct timing *timing)

@@ -4,6 +4,7 @@
 #include "core/step/moe.h"
 
 #include "base/stats.h"
+#include "core/step/catalog.h"
 
 #include <math.h>
 
@@ -124,23 +125,44 @@ static double load_spread(const struct step_request *r)
 }
 
 // A turn of transformers' loop took one host 0.40 ms and another 1.12 (bench/results/h200.md), of
-// which the step list has a value near the first: the deviation of the logarithm of two such.
-static double loop_spread(const struct step_request *r, double flops_per_s)
+// which the step list has a value near the first: the deviation of the logarithm of two such. What
+// a loop over products costs nobody measured: as unsure.
+static double loop_spread(const struct step_request *r, double flops_per_s, bool serial)
 {
-    if (r->recipe->experts != RECIPE_EXPERTS_EAGER || !r->model->experts)
+    bool eager = r->recipe->experts == RECIPE_EXPERTS_EAGER;
+    if (!(eager || serial) || !r->model->experts)
         return 0;
     const struct kernel *k = &kernels[RECIPE_EXPERTS_EAGER];
+    double products = (2 + 0.6 * 4) * STEP_PLAIN_LAUNCH; // gate and up are one
+    double launches = eager ? k->expert_forward + 0.6 * k->expert_backward : products;
     double turns = (double)(r->model->experts * model_layers(r->model, MODEL_SPARSE)) /
                    (double)r->layout->expert;
-    double host = turns * (k->expert_forward + 0.6 * k->expert_backward) * r->stack->launch_seconds;
+    double host = turns * launches * r->stack->launch_seconds;
     double device =
         4 * (double)model_active_linear_weights(r->model) * r->batch.tokens / flops_per_s;
     return log(1.12 / 0.40) / sqrt(2) * host / (host + device);
 }
 
-double moe_spread(const struct step_request *r, double flops_per_s)
+double moe_spread(const struct step_request *r, double flops_per_s, bool serial)
 {
-    return hypot(load_spread(r), loop_spread(r, flops_per_s));
+    return hypot(load_spread(r), loop_spread(r, flops_per_s, serial));
+}
+
+// Other stacks' grouped products are kernels of their own.
+static bool is_of_torch(int kernel, const struct stack *stack)
+{
+    return kernel == RECIPE_EXPERTS_GROUPED && stack->experts == RECIPE_EXPERTS_GROUPED;
+}
+
+// torch._grouped_mm has kernels for Hopper and for Blackwell's data centre cards. On others it
+// copies the borders of the groups to the host and starts a product for each group (pytorch pull
+// requests 161407, 191718 and 194227).
+bool moe_is_serial(const struct step_request *r, const struct gpu *gpu)
+{
+    if (!r->model->experts || !is_of_torch(r->recipe->experts, r->stack))
+        return false;
+    double capability = gpu_capability(gpu);
+    return capability > 0 && (capability < 9 || capability >= 11);
 }
 
 struct moe_exchange moe_exchange(const struct model *model, double gpus, double node_gpus)
@@ -183,6 +205,8 @@ void moe_repeat(struct step_op *op, const struct moe *moe, const struct step_req
     op->launches = moe->kernel == RECIPE_EXPERTS_EAGER
                        ? 0
                        : fmax(1, each * moe->experts * (op->small ? 2 : 1));
+    bool grouped = is_of_torch(moe->kernel, r->stack);
+    op->groups = grouped ? moe->experts * (r->model->gated ? 2.0 / 3 : 1) : 0;
     if (kernel->product_share > 0)
         op->share = rate * kernel->product_share * op->rows / (op->rows + tile_rest) * op->depth /
                     (op->depth + epilogue_depth);

@@ -73,10 +73,13 @@ struct range moe_imbalance(const struct model *model, double gpus);
 // The mean, for the layout, stack and kernel of a request.
 double moe_load(const struct step_request *request);
 
+// Whether PyTorch's grouped products run one by one, because it has no kernel for that card.
+bool moe_is_serial(const struct step_request *request, const struct gpu *gpu);
+
 // How uncertain experts make the seconds of a step, beyond what measured runs say: the standard
 // deviation of their logarithm. How evenly GPUs that share experts are loaded, and what a turn of
-// the loop costs the host, which products at flops_per_s stand beside.
-double moe_spread(const struct step_request *request, double flops_per_s);
+// a loop costs the host, which products at flops_per_s stand beside.
+double moe_spread(const struct step_request *request, double flops_per_s, bool serial);
 
 // Per token and exchange, how many copies of a hidden state leave the GPU for others of its node,
 // and for other nodes, to each of which a token is sent once.

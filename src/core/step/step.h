@@ -134,6 +134,7 @@ struct step_op {
     // decoder's heads, 0: all of it.
     double share;
     double launches;     // kernels started by the host
+    double groups;       // products in one launch, where the card has a kernel for them; 0: one
     double kept_bytes;   // kept from forward to backward when nothing is recomputed
     double output_bytes; // of its result, of products and attention
     double score_bytes;  // of kept_bytes, eager attention's scores
@@ -171,6 +172,9 @@ struct step {
 };
 
 enum { STEP_OPS = 1024 };
+
+// What starting an operation without a module around it costs the host, in launches.
+#define STEP_PLAIN_LAUNCH (1.0 / 3)
 
 enum err step_list(struct step *out, struct arena *arena, const struct step_request *request);
 

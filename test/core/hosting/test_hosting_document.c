@@ -27,7 +27,7 @@ TEST(hosting_reads_a_plans_document_back)
     struct hosting_input input = { .plan = again };
     hosting_adopt(&input, again, &document);
     CHECK_NEAR(input.processed_scale, 1, 1e-9);
-    CHECK(input.processed_factor.low <= 1 && input.processed_factor.mid == 1);
+    CHECK(input.lengths_factor.low <= 1 && input.lengths_factor.mid == 1);
     document.processed_tokens *= 1.5; // as a profile may have found
     hosting_adopt(&input, again, &document);
     CHECK_NEAR(input.processed_scale, 1.5, 1e-9);

@@ -95,6 +95,51 @@ TEST(moe_a_stack_runs_the_kernel_of_its_data_unless_the_recipe_names_one)
     }
 }
 
+// PyTorch's grouped product has kernels for compute capability 9 and 10; Megatron's is its own.
+TEST(moe_grouped_products_run_one_by_one_on_cards_that_pytorch_has_no_kernel_for)
+{
+    struct knowledge k = knowledge_open();
+    static const struct {
+        const char *gpu, *stack;
+        bool serial;
+    } cases[] = { { "h200-sxm", "hf-peft", false },      { "b200-sxm", "torchtitan", false },
+                  { "mi300x", "hf-peft", false },        { "a100-sxm-80gb", "hf-peft", true },
+                  { "rtx-5090", "torchtune", true },     { "gb10", "hf", true },
+                  { "a100-sxm-80gb", "megatron", false } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setup setup = knowledge_setup(&k, "qwen3-30b-a3b", cases[i].stack, 1, TOKENS);
+        CHECK(!catalog_gpu(&setup.gpu, &k.catalog, cases[i].gpu));
+        setup.recipe.experts = RECIPE_EXPERTS_GROUPED;
+        struct recipe recipe = estimate_recipe(&setup);
+        struct step_request request = {
+            .model = setup.model, .recipe = &recipe, .layout = &setup.layout, .stack = setup.stack
+        };
+        CHECK(moe_is_serial(&request, setup.gpu) == cases[i].serial);
+        request.batch = setup.batch;
+        CHECK(moe_spread(&request, 3e14, true) > moe_spread(&request, 3e14, false));
+    }
+}
+
+// The same products on a card that has the kernel, and on one that is like it but has none.
+TEST(moe_products_one_by_one_take_longer_than_grouped_ones_and_less_than_the_loop)
+{
+    struct knowledge k = knowledge_open();
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        struct setup setup = qwen(&k, i < 2 ? RECIPE_EXPERTS_GROUPED : RECIPE_EXPERTS_EAGER);
+        struct gpu gpu = *setup.gpu;
+        struct stack own = *setup.stack;
+        CHECK(gpu_capability(&gpu) == 9);
+        if (i == 0)
+            own.experts = RECIPE_EXPERTS_FUSED; // whose grouped products are not PyTorch's
+        setup.stack = &own;
+        gpu.compute_capability = "8.9";
+        setup.gpu = &gpu;
+        seconds[i] = knowledge_estimate(&setup).timing.micro_seconds;
+    }
+    CHECK(seconds[0] < seconds[1] && seconds[1] < seconds[2]);
+}
+
 // Measured on one H200 with transformers 5.17 and PEFT, 4,096 tokens, adapters on attention. In a
 // bare loop: what recomputation costs the host under the Trainer is measured elsewhere.
 // Steps of a bare loop on one H200 (bench/results/h200.md); the loop over experts on another host,
@@ -250,7 +295,7 @@ static double spread(const struct knowledge *k, const char *stack, const char *l
     struct step_request request = {
         .model = setup.model, .recipe = &recipe, .layout = &setup.layout, .stack = setup.stack
     };
-    return moe_spread(&request, 7e14);
+    return moe_spread(&request, 7e14, false);
 }
 
 TEST(moe_uneven_experts_widen_the_range_where_gpus_share_them)
@@ -270,7 +315,7 @@ TEST(moe_uneven_experts_widen_the_range_where_gpus_share_them)
     struct step_request request = {
         .model = setup.model, .recipe = &recipe, .layout = &setup.layout, .stack = &even
     };
-    CHECK(moe_spread(&request, 7e14) == 0);
+    CHECK(moe_spread(&request, 7e14, false) == 0);
 }
 
 TEST(moe_the_range_of_a_loop_holds_what_two_hosts_took)
@@ -283,15 +328,16 @@ TEST(moe_the_range_of_a_loop_holds_what_two_hosts_took)
                                     .layout = &setup.layout,
                                     .stack = setup.stack,
                                     .batch = setup.batch };
-    double rate = knowledge_estimate(&setup).tokens_per_s, spread = moe_spread(&request, 7e14);
+    double rate = knowledge_estimate(&setup).tokens_per_s,
+           spread = moe_spread(&request, 7e14, false);
     // 1,651 tokens/s on one, about 600 on the other; 0.4 is what measured runs leave open.
     CHECK(rate / 600 < exp(STATS_P90 * hypot(spread, 0.4)));
     // Few experts with many rows are bound by their products.
     CHECK(!catalog_model(&setup.model, &k.catalog, "mixtral-8x7b"));
     request.model = setup.model;
-    CHECK(moe_spread(&request, 7e14) < spread / 2);
+    CHECK(moe_spread(&request, 7e14, false) < spread / 2);
     recipe.experts = RECIPE_EXPERTS_GROUPED;
-    CHECK(moe_spread(&request, 7e14) == 0);
+    CHECK(moe_spread(&request, 7e14, false) == 0);
 }
 
 TEST(moe_adapters_of_experts_in_a_loop_are_started_for_each_expert)
