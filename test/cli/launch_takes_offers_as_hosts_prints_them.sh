@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Names of the table, whole, cut and with their kind, choose a place; without one it is the recommended.
+[ -n "$FAULTS" ] || { echo "below the sanitizers: hosts and launch have tests of their own"; exit 77; }
 . test/cli/launch.inc
 "$program" hosts --plan plan.json --today 2026-11-01 >table
 place() { "$program" launch --plan plan.json --to sky --today 2026-11-01 --json --quiet "$@" -- x 2>said | tr -d '\n' |

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A full disk: one sentence and exit code 3. A closed pipe: SIGPIPE, and no sentence.
 # Around a trainer the exit code stays the trainer's.
+[ -n "$FAULTS" ] || { echo "below the sanitizers: make check-torture SAN=1"; exit 77; }
 . test/cli/every_command.inc
 full() {
     "$GPUHOURS" "$@" >/dev/full 2>"$work/said"

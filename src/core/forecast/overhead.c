@@ -162,7 +162,7 @@ enum err overhead_assume(struct overheads *out, const struct catalog *catalog,
 // no plans.
 static bool runs_cudnn(const struct gpu *gpu)
 {
-    return !gpu || gpu_capability(gpu) >= 9;
+    return !gpu || catalog_capability(gpu) >= 9;
 }
 
 static struct assumption spread_over(const char *name, double low, double mid, double high,

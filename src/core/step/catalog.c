@@ -254,7 +254,7 @@ static enum err add_seeing(struct catalog *c, const struct seeing *rows, size_t 
 
 // --- checks ------------------------------------------------------------------
 
-double gpu_capability(const struct gpu *gpu)
+double catalog_capability(const struct gpu *gpu)
 {
     double capability = 0;
     bool numbered = gpu->vendor && !strcmp(gpu->vendor, "nvidia") && gpu->compute_capability &&

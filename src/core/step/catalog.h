@@ -110,7 +110,7 @@ enum err catalog_gpu(const struct gpu **out, const struct catalog *catalog, cons
 enum err catalog_node(const struct node **out, const struct catalog *catalog, const char *name);
 
 // NVIDIA's compute capability, 9 of an H100; 0 for other vendors' cards.
-double gpu_capability(const struct gpu *gpu);
+double catalog_capability(const struct gpu *gpu);
 
 // As above; a model's name may end in " layers cut to N", which gives that shape with N layers.
 enum err catalog_model(const struct model **out, const struct catalog *catalog, const char *name);

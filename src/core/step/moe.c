@@ -161,7 +161,7 @@ bool moe_is_serial(const struct step_request *r, const struct gpu *gpu)
 {
     if (!r->model->experts || !is_of_torch(r->recipe->experts, r->stack))
         return false;
-    double capability = gpu_capability(gpu);
+    double capability = catalog_capability(gpu);
     return capability > 0 && (capability < 9 || capability >= 11);
 }
 

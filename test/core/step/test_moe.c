@@ -129,7 +129,7 @@ TEST(moe_products_one_by_one_take_longer_than_grouped_ones_and_less_than_the_loo
         struct setup setup = qwen(&k, i < 2 ? RECIPE_EXPERTS_GROUPED : RECIPE_EXPERTS_EAGER);
         struct gpu gpu = *setup.gpu;
         struct stack own = *setup.stack;
-        CHECK(gpu_capability(&gpu) == 9);
+        CHECK(catalog_capability(&gpu) == 9);
         if (i == 0)
             own.experts = RECIPE_EXPERTS_FUSED; // whose grouped products are not PyTorch's
         setup.stack = &own;
