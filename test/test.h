@@ -43,6 +43,15 @@ enum { TEST_UNDER_SANITIZER = 1, TEST_CASES_OF = 10 };
 enum { TEST_UNDER_SANITIZER = 0, TEST_CASES_OF = 1 };
 #endif
 
+// For long tests of what comes out on average: shorter ones run the same code.
+#define SKIP_BELOW_SANITIZERS(why)                   \
+    do                                               \
+        if (TEST_UNDER_SANITIZER) {                  \
+            test_skip("below the sanitizers: " why); \
+            return;                                  \
+        }                                            \
+    while (0)
+
 #define CHECK(claim) test_check((claim), #claim, __FILE__, __LINE__)
 #define CHECK_NEAR(a, b, relative) \
     test_check_near((a), (b), (relative), #a " = " #b, __FILE__, __LINE__)

@@ -239,8 +239,9 @@ static struct tensor before_none(struct parity *p, enum dtype dtype, int64_t row
     return out;
 }
 
-// The layers of a micro-batch may have windows: it begins without one.
-static void attend(struct parity *p, double scale, double cap,
+// The layers of a micro-batch may have windows: it begins without one. Documents have `size` tokens
+// each; 0: sizes are drawn.
+static void attend(struct parity *p, double scale, double cap, int32_t size,
                    struct tensor (*make)(struct parity *, enum dtype, int64_t, int64_t, bool))
 {
     enum { MOST = 16 };
@@ -253,10 +254,10 @@ static void attend(struct parity *p, double scale, double cap,
                            .cap = cap };
     struct span spans[MOST];
     for (int64_t i = 0; i < a.span_count; i++) {
-        int32_t size = i == 1 ? 1 : 1 + (int32_t)parity_draw(p, 200);
-        spans[i] = (struct span){ (int32_t)a.tokens, size };
-        a.tokens += size;
-        a.longest = size > a.longest ? size : a.longest;
+        int32_t drawn = i == 1 ? 1 : 1 + (int32_t)parity_draw(p, 200);
+        spans[i] = (struct span){ (int32_t)a.tokens, size ? size : drawn };
+        a.tokens += spans[i].size;
+        a.longest = spans[i].size > a.longest ? spans[i].size : a.longest;
     }
     a.host_spans = spans;
     a.spans = parity_upload(p, spans, a.span_count * (int64_t)sizeof *spans);
@@ -284,23 +285,29 @@ static void attend(struct parity *p, double scale, double cap,
 
 static void attention(struct parity *p)
 {
-    attend(p, 0, 0, parity_dense);
+    attend(p, 0, 0, 0, parity_dense);
 }
 
 // What lies after the last document does not matter, even if it is not a number.
 static void attention_before_none(struct parity *p)
 {
-    attend(p, 0, 0, before_none);
+    attend(p, 0, 0, 0, before_none);
+}
+
+// Documents as long as a plan of cuDNN has them.
+static void even_attention(struct parity *p)
+{
+    attend(p, 0, 0, 256, parity_dense);
 }
 
 static void scaled_attention(struct parity *p)
 {
-    attend(p, 0.05, 0, parity_dense);
+    attend(p, 0.05, 0, 0, parity_dense);
 }
 
 static void capped_attention(struct parity *p)
 {
-    attend(p, 0.15, 2, parity_dense);
+    attend(p, 0.15, 2, 0, parity_dense);
 }
 
 const struct parity_case parity_product_cases[] = {
@@ -315,6 +322,7 @@ const struct parity_case parity_product_cases[] = {
     { "matmul scaled", matmul_scaled, fp8_shapes, bf16_only },
     { "attention", attention, documents, both },
     { "attention before none", attention_before_none, documents, both },
+    { "attention, even", even_attention, documents, both },
     { "attention, scaled", scaled_attention, documents, both },
     { "attention, capped", capped_attention, documents, both },
     { 0 },

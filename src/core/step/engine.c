@@ -712,17 +712,19 @@ struct engine_attention engine_attention(const struct step_request *r, double de
         .head_size = model->head_size,
         .any_order = r->recipe->nondeterministic,
     };
-    struct engine_attention out = { ENGINE_CUDNN, ENGINE_CUDNN, 0 };
+    struct engine_attention out = { ENGINE_CUDNN, ENGINE_CUDNN, 0, false };
     bool is_bf16 = r->recipe->precision == RECIPE_BF16 || recipe_is_small(r->recipe);
     int64_t window = model_full_attention_layers(model) > 0 ? 0 : model->sliding_window;
     if (!r->stack->attention_workspace || !is_bf16 || !isfinite(device_bytes))
         return out;
     if (model_caps_scores(model) || !attention_has_plan(window, shape.longest, shape.head_size))
-        return (struct engine_attention){ ENGINE_BUILT_IN, ENGINE_BUILT_IN, 0 };
+        return (struct engine_attention){ ENGINE_BUILT_IN, ENGINE_BUILT_IN, 0, false };
     int64_t length = attention_length(shape.longest);
     int64_t room = attention_room(&shape, attention_room_most((int64_t)device_bytes, is_hopper));
     int64_t part = attention_part(&shape, length, room);
     out.backward = !part ? ENGINE_BUILT_IN : part < length ? ENGINE_CUDNN_IN_PARTS : ENGINE_CUDNN;
     out.workspace = (double)room;
+    out.even = r->layout->context == 1 && r->batch.squares == r->batch.tokens * r->batch.width &&
+               r->batch.width == (double)length;
     return out;
 }

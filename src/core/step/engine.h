@@ -76,6 +76,7 @@ enum engine_kernel { ENGINE_CUDNN, ENGINE_CUDNN_IN_PARTS, ENGINE_BUILT_IN };
 struct engine_attention {
     enum engine_kernel forward, backward;
     double workspace; // bytes, for the backward pass (base/attention_workspace.h)
+    bool even; // documents of one length, a power of two, side by side: no mask of their ends
 };
 
 // For other stacks as if cuDNN did it all, without a workspace. device_bytes may be NAN.

@@ -75,10 +75,9 @@ TEST(compute_of_our_engine_is_near_its_steps_at_every_length_of_rows)
         int checkpointing;
         double tokens_per_s;
     } measured[] = {
-        { RECIPE_LORA, 4096, 4, RECIPE_KEEP_ALL, 16987 },
-        { RECIPE_LORA, 8192, 2, RECIPE_KEEP_ALL, 14755 },
-        { RECIPE_LORA, 16384, 1, RECIPE_KEEP_ALL, 11935 },
-        { RECIPE_QLORA, 131072, 1, RECIPE_PROJECTIONS, 2829 },
+        { RECIPE_LORA, 4096, 4, RECIPE_KEEP_ALL, 16934 },
+        { RECIPE_LORA, 8192, 2, RECIPE_KEEP_ALL, 15135 },
+        { RECIPE_QLORA, 131072, 1, RECIPE_PROJECTIONS, 3094 },
     };
     struct knowledge k = knowledge_open();
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
@@ -86,7 +85,7 @@ TEST(compute_of_our_engine_is_near_its_steps_at_every_length_of_rows)
             knowledge_setup(&k, "llama-3.1-8b", "native", measured[i].rows, measured[i].width);
         setup.recipe.method = measured[i].method;
         setup.recipe.checkpointing = measured[i].checkpointing;
-        CHECK_NEAR(knowledge_estimate(&setup).tokens_per_s, measured[i].tokens_per_s, 0.08);
+        CHECK_NEAR(knowledge_estimate(&setup).tokens_per_s, measured[i].tokens_per_s, 0.06);
     }
 }
 

@@ -218,6 +218,7 @@ static double play_until_narrow(double spread, double autocorrelation)
 
 TEST(steady_intervals_hold_the_truth_where_a_pilot_ends_as_soon_as_they_are_narrow)
 {
+    SKIP_BELOW_SANITIZERS("a statistic");
     CHECK(play_until_narrow(0.05, 0) > 0.88);
     CHECK(play_until_narrow(0.03, 0.6) > 0.88);
     CHECK(play_until_narrow(0.03, 0.8) > 0.86);

@@ -13,9 +13,11 @@
 //     group 3                         │ 3000 │                                    length 4096
 //
 // A group has as many documents as the workspace has room for, or some heads of one document, or
-// the parts of one that is cut. ∅ is an empty document that fills a plan up. A micro-batch without
-// a plan, or without room for one, is left to the built-in kernels, which write the same lse; and
-// so is a layer that has a window shorter than the longest document, or soft caps.
+// the parts of one that is cut. ∅ is an empty document that fills a plan up. An even group has
+// documents of exactly its length, side by side, as rows that are full have: cuDNN is faster then.
+// A micro-batch without a plan, or without room for one, is left to the built-in kernels, which
+// write the same lse; and so is a layer that has a window shorter than the longest document, or
+// soft caps.
 
 #include "train/cuda/cuda.h"
 
@@ -43,6 +45,7 @@ struct group {
     int64_t first, documents, length;
     int64_t kv_heads;                  // at once
     enum { EITHER, WHOLE, PARTS } use; // a document that is cut: forward whole, backward in parts
+    bool even;                         // set as it is closed
 };
 
 struct plan {
@@ -150,10 +153,23 @@ static bool add_entry(struct cuda_attention *own, struct span span)
     return true;
 }
 
-// Closes a group: fills it up with empty documents, and adds the entry after them.
+static bool is_even(const struct cuda_attention *own, const struct group *group)
+{
+    int64_t start = own->entries[group->first].start;
+    for (int64_t i = group->first; i < own->entry_count; i++, start += group->length)
+        if (own->entries[i].size != group->length || own->entries[i].start != start)
+            return false;
+    return true;
+}
+
+// Closes a group: fills it up with empty documents unless it is even, and adds the entry after
+// them.
 static bool close_group(struct cuda_attention *own, const struct attention *a, struct group group)
 {
     struct span none = { (int32_t)a->tokens, 0 };
+    group.even = is_even(own, &group);
+    if (group.even)
+        group.documents = own->entry_count - group.first;
     while (own->entry_count <= group.first + group.documents)
         if (!add_entry(own, none))
             return false;
@@ -168,11 +184,11 @@ static bool cut_document(struct cuda_attention *own, const struct attention *a, 
                          int64_t part, int64_t heads)
 {
     int64_t parts = (span.size + part - 1) / part;
-    struct group whole = { own->entry_count, 1, attention_length(span.size), a->kv_heads,
-                           group::WHOLE };
+    struct group whole = { own->entry_count, 1,    attention_length(span.size), a->kv_heads,
+                           group::WHOLE,     false };
     if (!add_entry(own, span) || !close_group(own, a, whole))
         return false;
-    struct group group = { own->entry_count, parts, part, heads, group::PARTS };
+    struct group group = { own->entry_count, parts, part, heads, group::PARTS, false };
     for (int64_t at = 0; at < span.size; at += part) {
         int64_t left = span.size - at;
         struct span each = { (int32_t)(span.start + at), (int32_t)(left < part ? left : part) };
@@ -189,8 +205,9 @@ static bool group_class(struct cuda_attention *own, const struct attention *a, i
     int64_t part = attention_part(&shape, length, own->room);
     int64_t heads = part ? attention_heads(&shape, length, part, own->room) : 0;
     int64_t each = attention_document_bytes(&shape, heads, length);
-    struct group group = { own->entry_count, attention_power_of_two(2 * a->tokens / length), length,
-                           heads, group::EITHER };
+    struct group group = { own->entry_count, attention_power_of_two(2 * a->tokens / length),
+                           length,           heads,
+                           group::EITHER,    false };
     if (!heads)
         return false;
     for (int64_t i = 0; i < a->span_count && part < length; i++)
@@ -218,8 +235,12 @@ static bool group_class(struct cuda_attention *own, const struct attention *a, i
 // Group 0, then the groups of the backward pass; if one of these fails, none of them.
 static void group_documents(struct cuda_attention *own, const struct attention *a)
 {
-    struct group everything = { 0, attention_power_of_two(a->span_count),
-                                attention_length(a->longest), a->kv_heads, group::EITHER };
+    struct group everything = { 0,
+                                attention_power_of_two(a->span_count),
+                                attention_length(a->longest),
+                                a->kv_heads,
+                                group::EITHER,
+                                false };
     own->group_count = 0, own->entry_count = 0;
     for (int64_t i = 0; i < a->span_count; i++)
         if (!add_entry(own, a->host_spans[i]))
@@ -329,21 +350,26 @@ static struct cudnn_shape shape_of(const struct attention *a, const struct pass 
 {
     int64_t heads = a->heads / a->kv_heads * group->kv_heads;
     int64_t documents = group->use == group::PARTS ? 1 : group->documents;
-    struct cudnn_shape s = {
-        documents,      group->length, heads,        group->kv_heads, a->head_size,
-        t->q.stride,    t->k.stride,   t->v.stride,  t->out.stride,   t->lse.stride,
-        t->dout.stride, t->dq.stride,  t->dk.stride, t->dv.stride,    t->dq.at && a->any_order,
-        false
-    };
+    struct cudnn_shape s = { documents,       group->length,  heads,
+                             group->kv_heads, a->head_size,   t->q.stride,
+                             t->k.stride,     t->v.stride,    t->out.stride,
+                             t->lse.stride,   t->dout.stride, t->dq.stride,
+                             t->dk.stride,    t->dv.stride,   t->dq.at && a->any_order,
+                             false,           group->even };
     return s;
 }
 
-// The columns of some heads; none stays none.
-static struct tensor columns(struct tensor t, int64_t first)
+// A tensor from so many elements on; none stays none.
+static struct tensor from(struct tensor t, int64_t elements)
 {
     if (t.at)
-        t.at = (char *)t.at + first * (t.dtype == DTYPE_BF16 ? 2 : 4);
+        t.at = (char *)t.at + elements * (t.dtype == DTYPE_BF16 ? 2 : 4);
     return t;
+}
+
+static struct tensor from_row(struct tensor t, int64_t row)
+{
+    return from(t, row * t.stride);
 }
 
 // The pass of the key/value heads from `head` on.
@@ -351,9 +377,18 @@ static struct pass heads_from(const struct attention *a, const struct pass *t, i
 {
     int64_t shared = head * a->head_size, query = head * (a->heads / a->kv_heads);
     int64_t column = query * a->head_size;
-    struct pass part = { columns(t->dq, column),   columns(t->dk, shared),  columns(t->dv, shared),
-                         columns(t->dout, column), columns(t->out, column), columns(t->lse, query),
-                         columns(t->q, column),    columns(t->k, shared),   columns(t->v, shared) };
+    struct pass part = { from(t->dq, column),   from(t->dk, shared),  from(t->dv, shared),
+                         from(t->dout, column), from(t->out, column), from(t->lse, query),
+                         from(t->q, column),    from(t->k, shared),   from(t->v, shared) };
+    return part;
+}
+
+// The pass of the queries from the row `q` on and the keys from `k` on.
+static struct pass rows_from(const struct pass *t, int64_t q, int64_t k)
+{
+    struct pass part = { from_row(t->dq, q),   from_row(t->dk, k),  from_row(t->dv, k),
+                         from_row(t->dout, q), from_row(t->out, q), from_row(t->lse, q),
+                         from_row(t->q, q),    from_row(t->k, k),   from_row(t->v, k) };
     return part;
 }
 
@@ -373,15 +408,19 @@ static bool locate(struct cuda *cuda, const struct layout *at, const int64_t **o
     return offsets != NULL;
 }
 
-// Queries from the entry `first` on, keys from the entry `key` on.
-static bool pointers_of(struct cuda *cuda, const struct layout *at, const struct pass *t,
-                        int64_t first, int64_t key, float scale, struct cudnn_pointers *p)
+static void pointers_of(const struct pass *t, float scale, struct cudnn_pointers *p)
 {
     memset(p, 0, sizeof *p);
     p->q = t->q.at, p->k = t->k.at, p->v = t->v.at, p->out = t->out.at, p->lse = (float *)t->lse.at;
     p->dout = t->dout.at, p->dq = t->dq.at, p->dk = t->dk.at, p->dv = t->dv.at;
-    p->sizes = at->sizes + first, p->key_sizes = at->sizes + key;
     p->scale = scale;
+}
+
+// Queries from the entry `first` on, keys from the entry `key` on.
+static bool locate_all(struct cuda *cuda, const struct layout *at, const struct pass *t,
+                       int64_t first, int64_t key, struct cudnn_pointers *p)
+{
+    p->sizes = at->sizes + first, p->key_sizes = at->sizes + key;
     return locate(cuda, at, &p->q_offsets, t->q, first) &&
            locate(cuda, at, &p->k_offsets, t->k, key) &&
            locate(cuda, at, &p->v_offsets, t->v, key) &&
@@ -395,11 +434,15 @@ static bool pointers_of(struct cuda *cuda, const struct layout *at, const struct
 
 // One run of a plan: of the queries from the entry `first` on with the keys from `key` on.
 static bool run_plan(struct cuda *cuda, const struct attention *a, const struct layout *at,
-                     const struct pass *t, int64_t first, int64_t key, struct cudnn_plan *plan)
+                     const struct pass *t, const struct group *group, int64_t first, int64_t key,
+                     struct cudnn_plan *plan)
 {
     struct cuda_attention *own = cuda->attention;
     struct cudnn_pointers pointers;
-    if (!pointers_of(cuda, at, t, first, key, scale_of(a), &pointers))
+    struct pass here =
+        group->even ? rows_from(t, own->entries[first].start, own->entries[key].start) : *t;
+    pointers_of(&here, scale_of(a), &pointers);
+    if (!group->even && !locate_all(cuda, at, t, first, key, &pointers))
         return false;
     if (cudnn_run(own->cudnn, plan, cuda->stream, &pointers, at->room, own->note))
         return true;
@@ -473,7 +516,7 @@ static bool run_cut(struct cuda *cuda, const struct attention *a, const struct l
             int64_t q = i / parts, k = i % parts, first = group->first;
             if (k > q)
                 continue;
-            if (!run_plan(cuda, a, at, &some, first + q, first + k, q == k ? plan : pairs))
+            if (!run_plan(cuda, a, at, &some, group, first + q, first + k, q == k ? plan : pairs))
                 return false;
             add_part(cuda, a, some.dq, dq, group, q, heads, k == 0, k == q);
             add_part(cuda, a, some.dk, dk, group, k, shared, k == q, q == parts - 1);
@@ -492,10 +535,23 @@ static bool run_group(struct cuda *cuda, const struct attention *a, const struct
         return run_cut(cuda, a, at, t, group, plan);
     for (int64_t head = 0; head < a->kv_heads; head += group->kv_heads) {
         struct pass some = heads_from(a, t, head);
-        if (!run_plan(cuda, a, at, &some, group->first, group->first, plan))
+        if (!run_plan(cuda, a, at, &some, group, group->first, group->first, plan))
             return false;
     }
     return true;
+}
+
+// The plan of a group; where cuDNN has none for an even one, of one that is not.
+static struct cudnn_plan *plan_of(struct cuda_attention *own, const struct attention *a,
+                                  const struct pass *t, struct group *group)
+{
+    struct cudnn_shape shape = shape_of(a, t, group);
+    struct cudnn_plan *plan = plan_for(own, &shape);
+    if (plan || !group->even)
+        return plan;
+    group->even = false;
+    shape = shape_of(a, t, group);
+    return plan_for(own, &shape);
 }
 
 // Runs the groups first … last − 1 with cuDNN. False: it failed, and all of it must be redone.
@@ -505,11 +561,9 @@ static bool run_with_cudnn(struct cuda *cuda, const struct attention *a, const s
     struct cuda_attention *own = cuda->attention;
     struct cudnn_plan *plans[MOST_GROUPS];
     int others = t->dq.at ? group::WHOLE : group::PARTS; // of the other pass
-    for (int i = first; i < last; i++) {
-        struct cudnn_shape shape = shape_of(a, t, &own->groups[i]);
-        if (own->groups[i].use != others && !(plans[i] = plan_for(own, &shape)))
+    for (int i = first; i < last; i++)
+        if (own->groups[i].use != others && !(plans[i] = plan_of(own, a, t, &own->groups[i])))
             return false;
-    }
     for (int i = first; i < last; i++)
         if (own->groups[i].use != others && !run_group(cuda, a, at, t, &own->groups[i], plans[i]))
             return false;

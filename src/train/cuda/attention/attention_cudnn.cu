@@ -63,7 +63,7 @@ struct cudnn_plan {
     cudnnBackendDescriptor_t plan;
     int64_t workspace, sums; // bytes: cuDNN's, and Σ dout · out after them …
     int64_t dq_sums;         // … and the queries' gradients, zeroed; 0: order of sums is fixed
-    bool backward;
+    bool backward, masked;
     float lowest, unity;
 };
 
@@ -191,6 +191,8 @@ static descriptor value(struct graph *g, enum tensor_id id, const char *what)
 
 static descriptor offsets_of(struct graph *g, enum tensor_id id, const char *what)
 {
+    if (g->shape.even)
+        return NULL;
     return tensor(g, OFFSETS + id, extent_of(g->shape.documents + 1, 1, 1, 1), CUDNN_DATA_INT64,
                   OUTSIDE, NULL, what);
 }
@@ -338,28 +340,39 @@ static descriptor choose(struct graph *g, descriptor scores, descriptor lowest, 
     return y;
 }
 
-// Scores outside of a document, and those of keys after the query, become the lowest number.
-static descriptor masked(struct graph *g, descriptor scores, descriptor queries, descriptor keys)
+// Scores outside of a document become the lowest number.
+static descriptor mask_ends(struct graph *g, descriptor scores, descriptor queries, descriptor keys)
 {
-    descriptor lowest = value(g, LOWEST, "lowest");
     descriptor row = index_of(g, scores, 2, CUDNN_DATA_INT32, "row index");
     descriptor col = index_of(g, scores, 3, CUDNN_DATA_INT32, "column index");
     descriptor in_row = compare(g, CUDNN_POINTWISE_CMP_LT, row, queries, "row < queries");
     descriptor in_col = compare(g, CUDNN_POINTWISE_CMP_LT, col, keys, "column < keys");
     descriptor in = compare(g, CUDNN_POINTWISE_LOGICAL_AND, in_row, in_col, "inside");
-    scores = choose(g, scores, lowest, in, "padding mask");
-    if (g->shape.sees_all)
-        return scores;
-    row = index_of(g, scores, 2, CUDNN_DATA_FLOAT, "row index of the causal mask");
-    col = index_of(g, scores, 3, CUDNN_DATA_FLOAT, "column index of the causal mask");
-    in = compare(g, CUDNN_POINTWISE_CMP_GE, row, col, "row >= column");
-    return choose(g, scores, lowest, in, "causal mask");
+    return choose(g, scores, value(g, LOWEST, "lowest"), in, "padding mask");
+}
+
+// Scores of keys after the query become the lowest number.
+static descriptor mask_later(struct graph *g, descriptor scores)
+{
+    descriptor row = index_of(g, scores, 2, CUDNN_DATA_FLOAT, "row index of the causal mask");
+    descriptor col = index_of(g, scores, 3, CUDNN_DATA_FLOAT, "column index of the causal mask");
+    descriptor in = compare(g, CUDNN_POINTWISE_CMP_GE, row, col, "row >= column");
+    return choose(g, scores, value(g, LOWEST, "lowest"), in, "causal mask");
+}
+
+static descriptor masked(struct graph *g, descriptor scores, descriptor queries, descriptor keys)
+{
+    if (!g->shape.even)
+        scores = mask_ends(g, scores, queries, keys);
+    return g->shape.sees_all ? scores : mask_later(g, scores);
 }
 
 // --- the two graphs ------------------------------------------------------------
 
 static descriptor sizes(struct graph *g, enum tensor_id id, const char *what)
 {
+    if (g->shape.even)
+        return NULL;
     return tensor(g, id, extent_of(g->shape.documents, 1, 1, 1), CUDNN_DATA_INT32, OUTSIDE, NULL,
                   what);
 }
@@ -571,6 +584,7 @@ struct cudnn_plan *cudnn_plan_make(struct cudnn *cudnn, const struct cudnn_shape
     made->workspace = (workspace + 255) / 256 * 256;
     made->sums = (rows * 4 + 255) / 256 * 256;
     made->dq_sums = shape->any_order ? (rows * shape->head_size * 4 + 255) / 256 * 256 : 0;
+    made->masked = !shape->even || !shape->sees_all;
     made->lowest = -FLT_MAX, made->unity = 1;
     return made;
 }
@@ -600,7 +614,9 @@ static void put(struct pack *pack, int64_t id, const void *at)
 
 static void put_rows(struct pack *pack, int64_t id, const void *at, const int64_t *offsets)
 {
-    put(pack, id, at), put(pack, OFFSETS + id, offsets);
+    put(pack, id, at);
+    if (offsets)
+        put(pack, OFFSETS + id, offsets);
 }
 
 static void fill(struct pack *pack, const struct cudnn_plan *plan, const struct cudnn_pointers *p,
@@ -611,8 +627,11 @@ static void fill(struct pack *pack, const struct cudnn_plan *plan, const struct 
     put_rows(pack, V, p->v, p->v_offsets);
     put_rows(pack, OUT, p->out, p->out_offsets);
     put_rows(pack, LSE, p->lse, p->lse_offsets);
-    put(pack, QUERIES, p->sizes), put(pack, KEYS, p->key_sizes);
-    put(pack, SCALE, &p->scale), put(pack, LOWEST, &plan->lowest);
+    if (p->sizes)
+        put(pack, QUERIES, p->sizes), put(pack, KEYS, p->key_sizes);
+    put(pack, SCALE, &p->scale);
+    if (plan->masked)
+        put(pack, LOWEST, &plan->lowest);
     if (!plan->backward)
         return;
     put_rows(pack, DOUT, p->dout, p->dout_offsets);

