@@ -140,6 +140,14 @@ void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t size)
     return grown;
 }
 
+void *arena_double(struct arena *arena, void *items, size_t size, size_t *room)
+{
+    enum { FIRST = 8 };
+    size_t had = *room;
+    *room = had ? 2 * had : FIRST;
+    return arena_grow(arena, items, had * size, *room * size);
+}
+
 char *arena_copy(struct arena *arena, const char *at, size_t size)
 {
     char *copy = arena_alloc(arena, size + 1);

@@ -38,6 +38,18 @@ extern void *(*arena_large)(size_t size);
 void *arena_alloc(struct arena *arena, size_t size);
 void *arena_grow(struct arena *arena, void *old, size_t old_size,
                  size_t size); // in place if it is the last piece, else copies
+// An array that grows: room for one more item after `count` of them; doubles it where it is full.
+// *room is the number of items that it has room for, 0 at first.
+//
+//     list->items = arena_room(arena, list->items, sizeof *list->items, list->count, &list->room);
+//     list->items[list->count++] = item;
+void *arena_double(struct arena *arena, void *items, size_t size, size_t *room);
+static inline void *arena_room(struct arena *arena, void *items, size_t size, size_t count,
+                               size_t *room)
+{
+    return count < *room ? items : arena_double(arena, items, size, room);
+}
+
 char *arena_copy(struct arena *arena, const char *at, size_t size); // adds a NUL
 void arena_release(struct arena *arena);
 void arena_exhausted(size_t wanted)

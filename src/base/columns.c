@@ -9,12 +9,8 @@
 
 void columns_add(struct columns *columns, const char *cell)
 {
-    if (columns->count == columns->room) {
-        size_t more = columns->room ? columns->room * 2 : 64, size = sizeof *columns->cells;
-        columns->cells =
-            arena_grow(columns->arena, columns->cells, columns->room * size, more * size);
-        columns->room = more;
-    }
+    columns->cells = arena_room(columns->arena, columns->cells, sizeof *columns->cells,
+                                columns->count, &columns->room);
     columns->cells[columns->count++] = cell ? text_one_line(columns->arena, text_of(cell)) : "";
 }
 

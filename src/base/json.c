@@ -556,12 +556,7 @@ struct json json_tree(struct json_reader *in, struct arena *arena)
         (keyed ? json_object : json_array)(in);
         size_t size = 0;
         while (keyed ? json_key(in, arena, &key) : json_item(in)) {
-            if (size + 2 > room) {
-                size_t more = room ? room * 2 : 8;
-                value.items = arena_grow(arena, value.items, room * sizeof(struct json),
-                                         more * sizeof(struct json));
-                room = more;
-            }
+            value.items = arena_room(arena, value.items, sizeof *value.items, size + keyed, &room);
             if (keyed)
                 value.items[size++] = (struct json){ .kind = JSON_STRING, .string = key };
             struct json item = json_tree(in, arena);

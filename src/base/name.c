@@ -119,13 +119,8 @@ void name_add(struct name_list *list, const char *name, const char *aliases, int
 {
     struct text rest = text_of(aliases ? aliases : ""), alias = text_of(name);
     do {
-        if (list->count == list->room) {
-            size_t more = list->room ? list->room * 2 : 64;
-            list->entries =
-                arena_grow(list->arena, list->entries, list->room * sizeof *list->entries,
-                           more * sizeof *list->entries);
-            list->room = more;
-        }
+        list->entries =
+            arena_room(list->arena, list->entries, sizeof *list->entries, list->count, &list->room);
         if (text_trim(alias).size)
             list->entries[list->count++] =
                 (struct name_entry){ text_copy(list->arena, text_trim(alias)), row };

@@ -90,16 +90,11 @@ struct machine {
 static void push(struct machine *m, int op, const char *at, const char *limit)
 {
     struct pattern_stack *s = m->stack;
-    if (s->count == s->room) {
-        if (s->room >= FRAMES) {
-            m->steps = 0;
-            return;
-        }
-        size_t room = s->room ? s->room * 2 : 256;
-        s->frames =
-            arena_grow(s->arena, s->frames, s->room * sizeof *s->frames, room * sizeof *s->frames);
-        s->room = room;
+    if (s->count == FRAMES) {
+        m->steps = 0;
+        return;
     }
+    s->frames = arena_room(s->arena, s->frames, sizeof *s->frames, s->count, &s->room);
     s->frames[s->count++] = (struct pattern_frame){ op, at, limit };
 }
 

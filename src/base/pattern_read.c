@@ -83,15 +83,11 @@ static void add_item(struct parser *p, struct set *set, struct item item)
         set->flags |= item.flags;
         return;
     }
-    if (set->count == set->room) {
-        size_t room = set->room ? set->room * 2 : 8;
-        if (room > SET_ITEMS) {
-            refuse(p, "a set with too many parts");
-            return;
-        }
-        set->items = arena_grow(p->arena, set->items, set->room * sizeof item, room * sizeof item);
-        set->room = room;
+    if (set->count == SET_ITEMS) {
+        refuse(p, "a set with too many parts");
+        return;
     }
+    set->items = arena_room(p->arena, set->items, sizeof *set->items, set->count, &set->room);
     set->items[set->count++] = item;
 }
 

@@ -22,11 +22,8 @@ static void list_files(struct folder *folder, struct arena *arena, DIR *dir, con
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (!text_ends(text_of(entry->d_name), ending) || !strcmp(entry->d_name, ending))
             continue;
-        if (folder->count == room) {
-            size_t more = room ? room * 2 : 8, size = sizeof *folder->files;
-            folder->files = arena_grow(arena, folder->files, room * size, more * size);
-            room = more;
-        }
+        folder->files =
+            arena_room(arena, folder->files, sizeof *folder->files, folder->count, &room);
         folder->files[folder->count++] = (struct folder_file){
             .name = text_copy(arena, text_of(entry->d_name)),
             .path = text_format(arena, "%s/%s", path, entry->d_name),

@@ -137,11 +137,7 @@ static enum err find_in_folder(struct finder *f, const char *folder, int depth)
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (entry->d_name[0] == '.')
             continue;
-        if (count == room) {
-            size_t more = room ? room * 2 : 64;
-            names = arena_grow(f->arena, names, room * sizeof *names, more * sizeof *names);
-            room = more;
-        }
+        names = arena_room(f->arena, names, sizeof *names, count, &room);
         names[count++] = text_copy(f->arena, text_of(entry->d_name));
     }
     closedir(dir);

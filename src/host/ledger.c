@@ -603,14 +603,7 @@ struct rows {
 
 static void *new_row(struct rows *rows, struct arena *arena)
 {
-    if (rows->count == rows->room) {
-        size_t more = rows->room ? rows->room * 2 : 16;
-        char *grown = arena_array(arena, rows->size, more);
-        if (rows->count)
-            memcpy(grown, rows->at, rows->count * rows->size);
-        rows->at = grown;
-        rows->room = more;
-    }
+    rows->at = arena_room(arena, rows->at, rows->size, rows->count, &rows->room);
     return rows->at + rows->count++ * rows->size;
 }
 

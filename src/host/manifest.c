@@ -37,12 +37,7 @@ struct cutting {
 static void add(struct cutting *c, struct manifest_unit unit)
 {
     struct manifest *out = c->out;
-    if (out->count == c->room) {
-        size_t room = c->room ? c->room * 2 : 64;
-        out->units = arena_grow(c->arena, out->units, c->room * sizeof *out->units,
-                                room * sizeof *out->units);
-        c->room = room;
-    }
+    out->units = arena_room(c->arena, out->units, sizeof *out->units, out->count, &c->room);
     out->units[out->count++] = unit;
 }
 

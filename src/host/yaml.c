@@ -215,12 +215,8 @@ static void remember(struct reader *in, const yaml_char_t *name, const struct no
 {
     if (!name)
         return;
-    if (in->anchor_count == in->anchor_room) {
-        size_t room = in->anchor_room ? 2 * in->anchor_room : 8;
-        in->anchors = arena_grow(in->arena, in->anchors, in->anchor_room * sizeof *in->anchors,
-                                 room * sizeof *in->anchors);
-        in->anchor_room = room;
-    }
+    in->anchors =
+        arena_room(in->arena, in->anchors, sizeof *in->anchors, in->anchor_count, &in->anchor_room);
     in->anchors[in->anchor_count++] =
         (struct anchor){ text_copy(in->arena, text_of((const char *)name)), node->value, nodes,
                          node->height };
@@ -234,12 +230,7 @@ struct items {
 
 static void push(struct arena *arena, struct items *items, struct json value)
 {
-    if (items->count == items->room) {
-        size_t room = items->room ? 2 * items->room : 8;
-        items->at =
-            arena_grow(arena, items->at, items->room * sizeof *items->at, room * sizeof *items->at);
-        items->room = room;
-    }
+    items->at = arena_room(arena, items->at, sizeof *items->at, items->count, &items->room);
     items->at[items->count++] = value;
 }
 

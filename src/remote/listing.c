@@ -119,12 +119,7 @@ enum err listing_read(struct listing *out, struct arena *arena, struct text xml)
     while (next_element(&rest, "Contents", &contents)) {
         if (out->count == MOST_OBJECTS)
             return fail(ERR_INPUT, "a page of the list has over %d objects", MOST_OBJECTS);
-        if (out->count == room) {
-            size_t more = room ? 2 * room : 64;
-            out->objects = arena_grow(arena, out->objects, room * sizeof *out->objects,
-                                      more * sizeof *out->objects);
-            room = more;
-        }
+        out->objects = arena_room(arena, out->objects, sizeof *out->objects, out->count, &room);
         if (!read_object(&out->objects[out->count], arena, contents))
             return fail(ERR_INPUT, "the list has an object without a proper key or size");
         out->count++;

@@ -482,12 +482,7 @@ static enum err get_page(struct listing *out, struct arena *arena, const struct 
 
 static void add(struct object_list *list, size_t *room, struct arena *arena, struct object object)
 {
-    if (list->count == *room) {
-        size_t more = *room ? 2 * *room : 64;
-        list->objects = arena_grow(arena, list->objects, *room * sizeof *list->objects,
-                                   more * sizeof *list->objects);
-        *room = more;
-    }
+    list->objects = arena_room(arena, list->objects, sizeof *list->objects, list->count, room);
     list->objects[list->count++] = object;
 }
 

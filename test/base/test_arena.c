@@ -16,6 +16,24 @@ static bool is_zero(const unsigned char *at, size_t size)
     return true;
 }
 
+TEST(an_array_grows_item_by_item_and_keeps_what_is_in_it)
+{
+    struct arena arena = { 0 };
+    int *items = NULL;
+    size_t count = 0, room = 0;
+    for (int i = 0; i < 1000; i++) {
+        items = arena_room(&arena, items, sizeof *items, count, &room);
+        CHECK(room > count && !items[count]);
+        items[count++] = i + 1;
+        if (i % 3 == 0)
+            arena_alloc(&arena, 5); // so that it cannot grow in place
+    }
+    for (int i = 0; i < 1000; i++)
+        CHECK(items[i] == i + 1);
+    CHECK(room == 1024);
+    arena_release(&arena);
+}
+
 TEST(arena_memory_is_aligned_zeroed_and_does_not_overlap)
 {
     struct arena arena = { 0 };

@@ -280,13 +280,8 @@ static enum err work(void *context, void *at, int number)
 static void add_shape(struct run *run, size_t file, const struct record_schema *schema)
 {
     struct dataset_reading *reading = run->reading;
-    if (reading->shape_count == run->shape_room) {
-        size_t room = run->shape_room ? run->shape_room * 2 : 16;
-        reading->shapes =
-            arena_grow(&run->source_arena, reading->shapes,
-                       run->shape_room * sizeof *reading->shapes, room * sizeof *reading->shapes);
-        run->shape_room = room;
-    }
+    reading->shapes = arena_room(&run->source_arena, reading->shapes, sizeof *reading->shapes,
+                                 reading->shape_count, &run->shape_room);
     bool listed = schema && run->listed++ < COUNTED_LISTED;
     reading->shapes[reading->shape_count++] =
         (struct counted_shape){ .file = file,

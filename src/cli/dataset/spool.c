@@ -118,12 +118,8 @@ void spool_release(struct spool *spool)
 
 static void start_run(struct spool *spool)
 {
-    if (spool->runs == spool->room) {
-        size_t room = spool->room ? 2 * spool->room : 1024;
-        spool->starts = arena_grow(spool->arena, spool->starts, spool->room * sizeof(int64_t),
-                                   room * sizeof(int64_t));
-        spool->room = room;
-    }
+    spool->starts =
+        arena_room(spool->arena, spool->starts, sizeof *spool->starts, spool->runs, &spool->room);
     spool->starts[spool->runs++] = spool->tokens;
 }
 

@@ -444,13 +444,8 @@ static void add_shapes(struct dataset_reading *reading, struct units *units, str
             reading->shape_count ? &reading->shapes[reading->shape_count - 1] : NULL;
         if (last && last->file == from->shapes[i].file)
             continue; // a later part of the same file
-        if (reading->shape_count == place->room) {
-            size_t room = place->room ? place->room * 2 : 16;
-            reading->shapes =
-                arena_grow(units->arena, reading->shapes, place->room * sizeof *reading->shapes,
-                           room * sizeof *reading->shapes);
-            place->room = room;
-        }
+        reading->shapes = arena_room(units->arena, reading->shapes, sizeof *reading->shapes,
+                                     reading->shape_count, &place->room);
         reading->shapes[reading->shape_count++] = from->shapes[i];
     }
 }

@@ -178,12 +178,7 @@ const char *chart_alt(const struct chart *chart, struct arena *arena)
 
 void chart_add(struct chart_drawing *d, struct chart_mark mark)
 {
-    if (d->count == d->room) {
-        size_t room = d->room ? 2 * d->room : 64;
-        d->marks =
-            arena_grow(d->arena, d->marks, d->room * sizeof *d->marks, room * sizeof *d->marks);
-        d->room = room;
-    }
+    d->marks = arena_room(d->arena, d->marks, sizeof *d->marks, d->count, &d->room);
     d->marks[d->count++] = mark;
 }
 

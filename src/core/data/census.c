@@ -26,13 +26,8 @@ static void insert(struct census *census, size_t at, struct census_column column
 {
     if (census->count == CENSUS_NAMES)
         census->count--; // the largest hash
-    if (census->count == census->room) {
-        size_t room = census->room ? 2 * census->room : 16;
-        census->columns =
-            arena_grow(census->arena, census->columns, census->room * sizeof *census->columns,
-                       room * sizeof *census->columns);
-        census->room = room;
-    }
+    census->columns = arena_room(census->arena, census->columns, sizeof *census->columns,
+                                 census->count, &census->room);
     memmove(&census->columns[at + 1], &census->columns[at],
             (census->count - at) * sizeof *census->columns);
     census->columns[at] = column;

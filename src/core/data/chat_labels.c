@@ -47,12 +47,8 @@ void chat_label(struct chat *chat, size_t start, size_t end)
         last->end = end > last->end ? end : last->end;
         return;
     }
-    if (chat->span_count == chat->span_room) {
-        size_t room = chat->span_room ? chat->span_room * 2 : 16;
-        chat->spans = arena_grow(&chat->arena, chat->spans, chat->span_room * sizeof *chat->spans,
-                                 room * sizeof *chat->spans);
-        chat->span_room = room;
-    }
+    chat->spans = arena_room(&chat->arena, chat->spans, sizeof *chat->spans, chat->span_count,
+                             &chat->span_room);
     chat->spans[chat->span_count++] = (struct template_span){ start, end };
 }
 

@@ -10,12 +10,8 @@
 
 void lengths_add(struct lengths *list, int64_t tokens, int64_t labelled)
 {
-    if (list->count == list->room) {
-        size_t room = list->room ? list->room * 2 : 1024;
-        list->items = arena_grow(list->arena, list->items, list->room * sizeof *list->items,
-                                 room * sizeof *list->items);
-        list->room = room;
-    }
+    list->items =
+        arena_room(list->arena, list->items, sizeof *list->items, list->count, &list->room);
     if (tokens > LENGTHS_LONGEST)
         tokens = LENGTHS_LONGEST;
     if (labelled > tokens)

@@ -354,12 +354,8 @@ static void add_thread(struct tree *tree, size_t messages)
 {
     struct record *out = tree->out;
     struct arena *arena = tree->row->arena;
-    if ((size_t)out->count == tree->room) {
-        size_t room = tree->room * 2;
-        out->sequences = arena_grow(arena, out->sequences, tree->room * sizeof *out->sequences,
-                                    room * sizeof *out->sequences);
-        tree->room = room;
-    }
+    out->sequences =
+        arena_room(arena, out->sequences, sizeof *out->sequences, (size_t)out->count, &tree->room);
     struct record_sequence *sequence = &out->sequences[out->count++];
     *sequence = (struct record_sequence){ .kind = RECORD_CHAT, .tools = none };
     sequence->messages = template_value_list(arena, TEMPLATE_PLAIN, messages);

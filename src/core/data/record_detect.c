@@ -76,14 +76,10 @@ static uint32_t *slot_of(const struct columns *columns, struct text name)
 
 static void grow(struct columns *columns)
 {
-    size_t room = columns->room ? 2 * columns->room : 64;
     columns->items =
-        arena_grow(columns->arena, columns->items, columns->room * sizeof *columns->items,
-                   room * sizeof *columns->items);
-    columns->room = room;
-    columns->slot_count = 2 * room;
+        arena_double(columns->arena, columns->items, sizeof *columns->items, &columns->room);
+    columns->slot_count = 2 * columns->room;
     columns->slots = ARENA_NEW(columns->arena, uint32_t, columns->slot_count);
-    memset(columns->slots, 0, columns->slot_count * sizeof *columns->slots);
     for (size_t i = 0; i < columns->count; i++)
         *slot_of(columns, columns->items[i].name) = (uint32_t)i + 1;
 }

@@ -15,14 +15,8 @@ struct found {
 
 static void add(struct found *found, enum record_image_kind kind, struct text source)
 {
-    if (found->count == found->room) {
-        size_t room = found->room ? 2 * found->room : 4;
-        struct record_image *items = ARENA_NEW(found->arena, struct record_image, room);
-        for (size_t i = 0; i < found->count; i++)
-            items[i] = found->items[i];
-        found->items = items;
-        found->room = room;
-    }
+    found->items =
+        arena_room(found->arena, found->items, sizeof *found->items, found->count, &found->room);
     found->items[found->count++] = (struct record_image){ kind, source };
 }
 

@@ -12,11 +12,7 @@
 static void add(struct launch *job, const char *text, bool is_shell)
 {
     struct launch_words *w = &job->words;
-    if (w->count == w->room) {
-        size_t room = w->room ? 2 * w->room : 32;
-        w->at = arena_grow(job->arena, w->at, w->room * sizeof *w->at, room * sizeof *w->at);
-        w->room = room;
-    }
+    w->at = arena_room(job->arena, w->at, sizeof *w->at, w->count, &w->room);
     w->at[w->count++] = (struct launch_word){ text, is_shell };
 }
 

@@ -137,11 +137,7 @@ struct report_table *report_tabulate(struct report_page *page, struct report_sec
 void report_row(struct report_page *page, struct report_table *table, const char *const *cells)
 {
     size_t width = table->columns * sizeof *cells;
-    if (table->rows == table->room) {
-        size_t room = table->room ? 2 * table->room : 8;
-        table->cells = arena_grow(page->arena, table->cells, table->room * width, room * width);
-        table->room = room;
-    }
+    table->cells = arena_room(page->arena, table->cells, width, table->rows, &table->room);
     memcpy(table->cells + table->rows++ * table->columns, cells, width);
 }
 

@@ -106,7 +106,8 @@ struct template_binding {
 struct template_scope {
     struct template_scope *parent;
     struct template_binding *bindings;
-    int count, room;
+    int count;
+    size_t room;
     int fixed; // the first bindings, targets and parameters, are not copied on entry
 };
 

@@ -28,13 +28,8 @@ static void stop(struct lexer *in, const char *what)
 
 static void add(struct lexer *in, enum token_kind kind, struct text text)
 {
-    if (in->tokens->count == in->room) {
-        size_t room = in->room ? in->room * 2 : 256;
-        in->tokens->items =
-            arena_grow(in->arena, in->tokens->items, in->room * sizeof(struct token),
-                       room * sizeof(struct token));
-        in->room = room;
-    }
+    in->tokens->items = arena_room(in->arena, in->tokens->items, sizeof *in->tokens->items,
+                                   in->tokens->count, &in->room);
     in->tokens->items[in->tokens->count++] = (struct token){ kind, in->line, text };
 }
 

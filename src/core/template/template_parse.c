@@ -99,12 +99,8 @@ static int number_of(struct parser *in, struct text name)
         template_refuse(in, "more than %d variables", NAMES);
         return 0;
     }
-    if (t->name_count == in->name_room) {
-        int room = in->name_room ? in->name_room * 2 : 32;
-        t->names = arena_grow(in->arena, t->names, (size_t)in->name_room * sizeof *t->names,
-                              (size_t)room * sizeof *t->names);
-        in->name_room = room;
-    }
+    t->names =
+        arena_room(in->arena, t->names, sizeof *t->names, (size_t)t->name_count, &in->name_room);
     t->names[t->name_count] = name;
     return t->name_count++;
 }
@@ -113,12 +109,8 @@ struct template_node *template_use(struct parser *in, struct text name)
 {
     struct template_node *node = template_node(in, NODE_NAME);
     node->name = name;
-    if (in->use_count == in->use_room) {
-        int room = in->use_room ? in->use_room * 2 : 128;
-        in->uses = arena_grow(in->arena, in->uses, (size_t)in->use_room * sizeof *in->uses,
-                              (size_t)room * sizeof *in->uses);
-        in->use_room = room;
-    }
+    in->uses =
+        arena_room(in->arena, in->uses, sizeof *in->uses, (size_t)in->use_count, &in->use_room);
     in->uses[in->use_count++] = (struct name_use){ node, in->scope, number_of(in, name) };
     return node;
 }
@@ -139,13 +131,8 @@ static int store(struct parser *in, struct text text)
     struct template_binding *binding = find_binding(scope, name);
     if (binding)
         return binding->slot;
-    if (scope->count == scope->room) {
-        int room = scope->room ? scope->room * 2 : 8;
-        size_t size = sizeof *scope->bindings;
-        scope->bindings =
-            arena_grow(in->arena, scope->bindings, (size_t)scope->room * size, (size_t)room * size);
-        scope->room = room;
-    }
+    scope->bindings = arena_room(in->arena, scope->bindings, sizeof *scope->bindings,
+                                 (size_t)scope->count, &scope->room);
     scope->bindings[scope->count++] =
         (struct template_binding){ .name = name, .slot = in->template->slot_count, .outer = -1 };
     return in->template->slot_count++;

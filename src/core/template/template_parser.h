@@ -18,7 +18,8 @@ struct parser {
     enum err err;
     struct template_scope *scope;
     struct name_use *uses;
-    int use_count, use_room, name_room;
+    int use_count;
+    size_t use_room, name_room;
     int depth; // of nested statements and expressions
     int loops; // enclosing loops within the innermost macro or captured block
     int soft;  // inside an if: an unknown filter is an error only when reached

@@ -387,12 +387,8 @@ static void exec_filter_block(struct template_run *run, const struct template_no
 
 static void add_span(struct template_run *run, size_t start, size_t end)
 {
-    if (run->span_count == run->span_room) {
-        size_t room = run->span_room ? run->span_room * 2 : 16;
-        run->spans = arena_grow(&run->kept, run->spans, run->span_room * sizeof *run->spans,
-                                room * sizeof *run->spans);
-        run->span_room = room;
-    }
+    run->spans =
+        arena_room(&run->kept, run->spans, sizeof *run->spans, run->span_count, &run->span_room);
     run->spans[run->span_count++] = (struct template_span){ start, end };
 }
 

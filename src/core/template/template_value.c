@@ -46,11 +46,7 @@ struct template_value template_value_dict(struct arena *arena, size_t room)
 void template_value_append(struct arena *arena, struct template_list *list,
                            struct template_value item)
 {
-    if (list->count == list->room) {
-        size_t room = list->room ? list->room * 2 : 4;
-        list->items = arena_grow(arena, list->items, list->room * sizeof item, room * sizeof item);
-        list->room = room;
-    }
+    list->items = arena_room(arena, list->items, sizeof *list->items, list->count, &list->room);
     list->items[list->count++] = item;
 }
 
@@ -79,12 +75,8 @@ struct template_value *template_value_find_key(const struct template_dict *dict,
 static void put_new(struct arena *arena, struct template_dict *dict, struct template_value key,
                     struct template_value value)
 {
-    if (dict->count == dict->room) {
-        size_t room = dict->room ? dict->room * 2 : 4;
-        dict->entries = arena_grow(arena, dict->entries, dict->room * sizeof *dict->entries,
-                                   room * sizeof *dict->entries);
-        dict->room = room;
-    }
+    dict->entries =
+        arena_room(arena, dict->entries, sizeof *dict->entries, dict->count, &dict->room);
     dict->entries[dict->count++] = (struct template_entry){ key, value };
 }
 

@@ -19,11 +19,7 @@ static struct unicode_points read_points(struct arena *arena, const struct stret
 static struct unicode_point *append(struct arena *arena, struct unicode_points *points,
                                     size_t *room, struct unicode_point point)
 {
-    if (points->count == *room) {
-        size_t more = *room ? *room * 2 : 64;
-        points->at = arena_grow(arena, points->at, *room * sizeof point, more * sizeof point);
-        *room = more;
-    }
+    points->at = arena_room(arena, points->at, sizeof *points->at, points->count, room);
     points->at[points->count++] = point;
     return points->at;
 }

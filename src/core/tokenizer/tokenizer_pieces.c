@@ -107,12 +107,8 @@ static bool read_piece(struct model *model, struct arena *arena, struct text byt
         else if (field.number == 3)
             piece.type = (int64_t)field.value;
     }
-    if (model->count == model->room) {
-        size_t room = model->room ? model->room * 2 : 1024;
-        model->pieces =
-            arena_grow(arena, model->pieces, model->room * sizeof piece, room * sizeof piece);
-        model->room = room;
-    }
+    model->pieces =
+        arena_room(arena, model->pieces, sizeof *model->pieces, model->count, &model->room);
     model->pieces[model->count++] = piece;
     return !in.bad && piece.score == piece.score;
 }

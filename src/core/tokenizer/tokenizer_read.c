@@ -152,11 +152,8 @@ struct merge_batch {
 
 static void keep_merge(struct reading *r, struct merge_batch *batch, struct merge merge)
 {
-    if (batch->all_count == batch->all_room) {
-        size_t room = batch->all_room ? batch->all_room * 2 : 1 << 16, size = sizeof merge;
-        batch->all = arena_grow(r->scratch, batch->all, batch->all_room * size, room * size);
-        batch->all_room = room;
-    }
+    batch->all =
+        arena_room(r->scratch, batch->all, sizeof *batch->all, batch->all_count, &batch->all_room);
     batch->all[batch->all_count++] = merge;
     tokenizer_merges_whole(&r->t->merges, r->arena, merge);
 }

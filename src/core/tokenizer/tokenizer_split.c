@@ -14,12 +14,8 @@ struct pieces {
 
 static void add(struct pieces *pieces, size_t start, size_t end)
 {
-    if (pieces->count == pieces->room) {
-        size_t room = pieces->room ? pieces->room * 2 : 64;
-        pieces->at = arena_grow(pieces->arena, pieces->at, pieces->room * sizeof *pieces->at,
-                                room * sizeof *pieces->at);
-        pieces->room = room;
-    }
+    pieces->at =
+        arena_room(pieces->arena, pieces->at, sizeof *pieces->at, pieces->count, &pieces->room);
     pieces->at[pieces->count++] = (struct span){ (uint32_t)start, (uint32_t)end };
 }
 

@@ -52,11 +52,7 @@ static uint32_t child(const struct unigram *u, uint32_t node, uint8_t byte)
 
 static uint32_t new_node(struct unigram *u, struct arena *arena)
 {
-    if (u->node_count == u->node_room) {
-        size_t room = u->node_room ? u->node_room * 2 : 65536;
-        u->ids = arena_grow(arena, u->ids, u->node_room * sizeof *u->ids, room * sizeof *u->ids);
-        u->node_room = room;
-    }
+    u->ids = arena_room(arena, u->ids, sizeof *u->ids, u->node_count, &u->node_room);
     u->ids[u->node_count] = TOKENIZER_NONE;
     return u->node_count++;
 }

@@ -18,13 +18,8 @@ enum { KEY_ROOM = 256, DEEPEST = 8, LONGEST_VALUE = 200, MOST = 1 << 24 };
 
 void trainer_config_note(struct trainer_config *config, struct trainer_config_item item)
 {
-    if (config->item_count == config->item_room) {
-        size_t room = config->item_room ? 2 * config->item_room : 64;
-        config->items =
-            arena_grow(config->arena, config->items, config->item_room * sizeof *config->items,
-                       room * sizeof *config->items);
-        config->item_room = room;
-    }
+    config->items = arena_room(config->arena, config->items, sizeof *config->items,
+                               config->item_count, &config->item_room);
     item.value = secret_hide(item.key, item.value);
     config->items[config->item_count++] = item;
 }
