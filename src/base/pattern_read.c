@@ -102,10 +102,10 @@ static void finish_set(struct set *set)
 
 static struct set *read_set(struct parser *p);
 
-// The set of a class, read as if it stood in the pattern.
+// The set of a class. The members are our own: they are as deep wherever the class stands.
 static const struct set *class_set(struct parser *p, const char *members)
 {
-    struct parser inner = { .arena = p->arena, .at = members, .depth = p->depth };
+    struct parser inner = { .arena = p->arena, .at = members };
     inner.end = members + strlen(members);
     return read_set(&inner);
 }
@@ -367,13 +367,12 @@ static struct node *read_group(struct parser *p)
     return node;
 }
 
-// Reads an escape that is short for another pattern.
+// Reads an escape that is short for another pattern, which is our own too.
 static struct node *read_text(struct parser *p, const char *pattern)
 {
-    struct parser inner = { .arena = p->arena, .at = pattern, .depth = p->depth };
+    struct parser inner = { .arena = p->arena, .at = pattern };
     inner.end = pattern + strlen(pattern);
-    struct node *node = read_choice(&inner);
-    return inner.refused ? refuse(p, inner.refused) : node;
+    return read_choice(&inner);
 }
 
 static struct node *read_atom(struct parser *p)
@@ -565,8 +564,12 @@ static void write_loop(struct writer *w, const struct node *node)
 {
     struct op *ops = w->pattern->ops;
     bool lazy = node->mode == LAZY;
-    for (uint32_t i = 0; i < node->least && !w->refused; i++)
+    for (uint32_t i = 0; i < node->least && !w->refused; i++) {
+        int before = w->pattern->count;
         write_node(w, node->first);
+        if (w->pattern->count == before) // nothing: repeats of repeats of it would take forever
+            break;
+    }
     if (node->most == MANY) {
         if (may_be_empty(node->first))
             w->refused = "a repeated group that may be empty";

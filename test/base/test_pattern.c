@@ -86,6 +86,34 @@ TEST(patterns_name_what_they_do_not_support)
     }
 }
 
+static const char *nested(const char *open, const char *inner, const char *close, int depth)
+{
+    struct out out = { .arena = &test_arena };
+    for (int i = 0; i < depth; i++)
+        out_put(&out, "%s", open);
+    out_put(&out, "%s", inner);
+    for (int i = 0; i < depth; i++)
+        out_put(&out, "%s", close);
+    return out_string(&out);
+}
+
+TEST(nothing_repeated_is_nothing_however_deep)
+{
+    CHECK(gives(nested("(", "", "){1000}", 20), "ab", "|||"));
+    CHECK(gives(nested("(?:", "(?:ab){0}", "){999}", 20), "ab", "|||"));
+    CHECK(gives("(?:){1000}a", "ba", "|a"));
+}
+
+TEST(a_class_means_the_same_at_any_depth)
+{
+    for (int depth = 60; depth <= 64; depth++) {
+        CHECK(gives(nested("(", "\\h", ")", depth), "xa", "|a"));
+        CHECK(gives(nested("(", "\\p{alnum}", ")", depth), "-a", "|a"));
+        CHECK(gives(nested("(", "\\R", ")", depth), "a\r\n", "|\r\n"));
+    }
+    CHECK(strstr(matches(nested("(", "\\h", ")", 65), TEXT("a")), "too deeply nested groups"));
+}
+
 TEST(pattern_of_a_megabyte_is_refused_at_once)
 {
     struct pattern *pattern;
