@@ -127,7 +127,7 @@ static bool trims(const struct run *run)
 static void put_added(struct run *run, int32_t id, size_t start, size_t end)
 {
     if (trims(run))
-        trim(run, run->t->special.tokens[id], " \t\n\v\f\r", &start, &end);
+        trim(run, tokenizer_token(run->t, id), " \t\n\v\f\r", &start, &end);
     put_token(run, id, start, end);
 }
 

@@ -317,6 +317,10 @@ static enum err read_model_value(struct reading *r, struct json_reader *in, stru
 {
     struct tokenizer *t = r->t;
     enum json_kind kind = json_peek(in);
+    if (text_is(key, "vocab") && options->has_vocabulary) { // merges may name tokens of the first
+        json_failed(in, "has a second vocabulary");
+        return OK;
+    }
     if (text_is(key, "vocab")) {
         options->has_vocabulary = true;
         return kind == JSON_ARRAY ? tokenizer_read_unigram(t, r->arena, in, r->name)
@@ -398,7 +402,8 @@ static enum err finish_model(struct reading *r, const struct model_options *opti
     t->continuing =
         (struct text){ text_copy(r->arena, options->continuing), options->continuing.size };
     t->suffix = (struct text){ text_copy(r->arena, options->suffix), options->suffix.size };
-    t->longest_word = (size_t)(options->longest_word >= 1 ? options->longest_word : 100);
+    double longest = options->longest_word >= 1 ? options->longest_word : 100;
+    t->longest_word = longest < UINT32_MAX ? (size_t)longest : UINT32_MAX;
     return OK;
 }
 
@@ -483,7 +488,9 @@ static enum err read_file(struct reading *r, struct json_reader *in)
     struct text key;
     json_object(in);
     while (json_key(in, r->scratch, &key)) {
-        if (text_is(key, "model") && has_split) {
+        if ((has_model && text_is(key, "model")) || (has_split && text_is(key, "pre_tokenizer"))) {
+            json_failed(in, "has a second model or pre-tokenizer");
+        } else if (text_is(key, "model") && has_split) {
             TRY(read_model(r, in));
             has_model = true;
         } else if (text_is(key, "model")) {

@@ -243,17 +243,22 @@ enum err tokenizer_read_split(struct tokenizer *t, struct arena *arena, const st
 
 // --- post-processor ----------------------------------------------------------
 
-static void append(struct arena *arena, int32_t **ids, int *count, int32_t id)
-{
-    *ids =
-        arena_grow(arena, *ids, (size_t)*count * sizeof **ids, (size_t)(*count + 1) * sizeof **ids);
-    (*ids)[(*count)++] = id;
-}
+enum { MOST_ADDED = 256 }; // tokens before a text, and as many after it: real ones have a few
 
-static enum err check_token(struct tokenizer *t, double id, const char *name)
+// Adds a token of every text to its beginning or end.
+static enum err add_token(struct tokenizer *t, struct arena *arena, bool after, double id,
+                          const char *name)
 {
-    if (id < 0 || id >= TOKENIZER_IDS || id != (double)(int32_t)id)
+    int32_t **ids = after ? &t->after : &t->before;
+    int *count = after ? &t->after_count : &t->before_count;
+    if (!(id >= 0 && id < TOKENIZER_IDS) || id != (double)(int32_t)id)
         return fail(ERR_INPUT, "%s: the post-processor adds a token of id %.17g", name, id);
+    if (*count == MOST_ADDED)
+        return fail(ERR_INPUT, "%s: the post-processor adds more than %d tokens to a text", name,
+                    MOST_ADDED);
+    if (!*count)
+        *ids = ARENA_NEW(arena, int32_t, MOST_ADDED);
+    (*ids)[(*count)++] = (int32_t)id;
     if ((int32_t)id >= t->size)
         t->size = (int32_t)id + 1;
     return OK;
@@ -280,11 +285,7 @@ static enum err read_template(struct tokenizer *t, struct arena *arena, const st
                         TEXT_ARGS(token));
         for (size_t k = 0; k < ids->count; k++) {
             double id = ids->items[k].kind == JSON_NUMBER ? ids->items[k].number : -1;
-            TRY(check_token(t, id, name));
-            if (after)
-                append(arena, &t->after, &t->after_count, (int32_t)id);
-            else
-                append(arena, &t->before, &t->before_count, (int32_t)id);
+            TRY(add_token(t, arena, after, id, name));
         }
     }
     return OK;
@@ -300,11 +301,8 @@ static enum err read_cls_sep(struct tokenizer *t, struct arena *arena, const str
         if (!both[i] || both[i]->kind != JSON_ARRAY || both[i]->count != 2 ||
             both[i]->items[1].kind != JSON_NUMBER)
             return fail(ERR_INPUT, "%s: the post-processor has no cls and sep", name);
-    TRY(check_token(t, cls->items[1].number, name));
-    TRY(check_token(t, sep->items[1].number, name));
-    append(arena, &t->before, &t->before_count, (int32_t)cls->items[1].number);
-    append(arena, &t->after, &t->after_count, (int32_t)sep->items[1].number);
-    return OK;
+    TRY(add_token(t, arena, false, cls->items[1].number, name));
+    return add_token(t, arena, true, sep->items[1].number, name);
 }
 
 static enum err read_post(struct tokenizer *t, struct arena *arena, const struct json *value,

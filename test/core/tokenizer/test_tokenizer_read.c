@@ -48,6 +48,12 @@ TEST(a_broken_tokenizer_is_refused_with_its_reason)
           "t.json: the Unigram model has no vocabulary of its type" },
         { "{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",-1]]}}",
           "t.json: unk_id is 7, but there are 1 tokens" },
+        { BPE("{\"a\":0,\"b\":1,\"ab\":9}", "[\"a b\"],\"vocab\":{\"a\":0,\"b\":1}", ""),
+          "t.json:1: column 117: has a second vocabulary" },
+        { BPE("{\"a\":0}", "[]", ",\"model\":{\"type\":\"BPE\",\"vocab\":{}}"),
+          "t.json:1: column 100: has a second model or pre-tokenizer" },
+        { BPE("{\"a\":0}", "[]", ",\"pre_tokenizer\":{\"type\":\"ByteLevel\"}"),
+          "t.json:1: column 108: has a second model or pre-tokenizer" },
         { BPE("{\"a\":0}", "[]", ",\"normalizer\":{\"type\":\"Magic\"}"),
           "t.json: the normalizer Magic is not supported" },
         { BPE("{\"a\":0}", "[]", ",\"post_processor\":{\"type\":\"Magic\"}"),
@@ -71,6 +77,62 @@ TEST(a_broken_tokenizer_is_refused_with_its_reason)
             printf("case %zu says: %s\n", i, error_text());
         CHECK(!strcmp(error_text(), cases[i].sentence));
     }
+}
+
+TEST(a_tokenizer_adds_at_most_256_tokens_before_a_text)
+{
+    for (int count = 256; count <= 257; count++) {
+        struct out file = { .arena = &test_arena };
+        out_put(&file, "%s",
+                "{\"pre_tokenizer\":null,\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},"
+                "\"merges\":[]},\"post_processor\":{\"type\":\"TemplateProcessing\","
+                "\"special_tokens\":{\"a\":{\"ids\":[0]}},\"single\":[");
+        for (int i = 0; i < count; i++)
+            out_put(&file, "%s{\"SpecialToken\":{\"id\":\"a\"}}", i ? "," : "");
+        out_put(&file, "]}}");
+        struct tokenizer *t;
+        bool fits = count == 256;
+        CHECK(!tokenizer_read(&t, &test_arena, out_view(&file), "t.json") == fits);
+        if (!fits)
+            CHECK(!strcmp(error_text(),
+                          "t.json: the post-processor adds more than 256 tokens to a text"));
+    }
+}
+
+TEST(words_of_wordpiece_may_be_of_any_length_that_the_file_states)
+{
+    struct tokenizer *t;
+    CHECK(!tokenizer_read(&t, &test_arena,
+                          TEXT("{\"pre_tokenizer\":null,\"model\":{\"type\":\"WordPiece\","
+                               "\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\","
+                               "\"max_input_chars_per_word\":1e30,"
+                               "\"vocab\":{\"[UNK]\":0,\"a\":1,\"##a\":2}}}"),
+                          "t"));
+    struct tokenizer_cache *cache = tokenizer_cache_init();
+    char letters[1000];
+    memset(letters, 'a', sizeof letters);
+    CHECK(tokenizer_count(t, cache, (struct text){ letters, sizeof letters }, 0) == 1000);
+    tokenizer_cache_release(cache);
+}
+
+// The second "x" is found only where text is normalized, and has no place of its own among the
+// tokens by id.
+TEST(added_tokens_of_one_text_and_two_ids_keep_both)
+{
+    struct tokenizer *t;
+    CHECK(!tokenizer_read(&t, &test_arena,
+                          TEXT("{\"added_tokens\":[{\"id\":3,\"content\":\"x\"},"
+                               "{\"id\":900000,\"content\":\"x\",\"normalized\":true}],"
+                               "\"normalizer\":{\"type\":\"Lowercase\"},\"pre_tokenizer\":null,"
+                               "\"post_processor\":{\"type\":\"ByteLevel\",\"trim_offsets\":true},"
+                               "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}}"),
+                          "t"));
+    struct tokenizer_cache *cache = tokenizer_cache_init();
+    struct tokens tokens = { .arena = &test_arena, .places = true };
+    tokenizer_encode(t, cache, TEXT("xXa"), 0, &tokens);
+    CHECK(tokens.count == 3 && tokens.ids[0] == 3 && tokens.ids[1] == 900000 && !tokens.ids[2]);
+    CHECK(tokens.starts[1] == 1 && tokens.ends[1] == 2);
+    tokenizer_cache_release(cache);
 }
 
 TEST(a_tokenizer_truncated_anywhere_is_refused)
