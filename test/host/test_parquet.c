@@ -83,6 +83,13 @@ TEST(parquet_pages_of_the_second_kind_and_differences_of_texts_are_read)
     CHECK(rows && !strcmp(rows, out_string(&wanted)));
 }
 
+// A group of two required columns, of which one says that the group is there and the other not.
+TEST(parquet_columns_that_contradict_each_other_are_refused)
+{
+    CHECK(!rows_of("test/data/parquet/contradicting_levels.parquet"));
+    CHECK(strstr(error_text(), "is damaged in the levels of a page of column \"b\""));
+}
+
 // The file with one byte changed, or cut there.
 static const char *broken(struct text whole, size_t at, bool cut)
 {

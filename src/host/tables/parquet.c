@@ -363,6 +363,8 @@ static enum err put_content(struct parquet *p, const struct parquet_node *node,
     if (node->type == PARQUET_GROUP)
         return put_group(p, node, w, key);
     TRY(parquet_column_take(first_of(p, node), &bytes));
+    if (!bytes.at) // another column of the group has a value for this entry
+        return parquet_column_damaged(first_of(p, node), "the levels of a page");
     put_leaf(node, bytes, w, key);
     return too_long(p);
 }
