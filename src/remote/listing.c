@@ -95,7 +95,7 @@ static const char *plain(struct arena *arena, struct text xml)
 static bool read_object(struct listing_object *out, struct arena *arena, struct text contents)
 {
     struct text key = element(contents, "Key"), size = element(contents, "Size");
-    char digits[24] = "";
+    char digits[19] = ""; // 18 of them: sums of such sizes do not overflow
     if (!key.size || !size.size || size.size >= sizeof digits)
         return false;
     memcpy(digits, size.at, size.size);

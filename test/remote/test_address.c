@@ -116,6 +116,10 @@ TEST(listing_refuses_what_is_no_list_or_lies_about_itself)
                        TEXT("<ListBucketResult><Contents><Key>a</Key><Size>-1</Size></Contents>"
                             "</ListBucketResult>")) == ERR_INPUT);
     CHECK(listing_read(&page, &test_arena,
+                       TEXT("<ListBucketResult><Contents><Key>a</Key>"
+                            "<Size>9223372036854775807</Size></Contents>"
+                            "</ListBucketResult>")) == ERR_INPUT);
+    CHECK(listing_read(&page, &test_arena,
                        TEXT("<ListBucketResult><IsTruncated>true</IsTruncated>"
                             "</ListBucketResult>")) == ERR_INPUT);
     char code[16];

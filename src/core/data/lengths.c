@@ -220,6 +220,8 @@ enum err lengths_read(struct lengths_tally *out, struct arena *arena, const stru
                     "%s: length.histogram is missing; it must be a list of "
                     "[tokens, examples, labelled], as gpuhours profile writes it",
                     name);
+    const double most_tokens = 9e15; // as much as a count of JSON may be
+    double tokens = 0;
     out->bins = ARENA_NEW(arena, struct lengths_bin, in->count);
     for (size_t i = 0; i < in->count; i++) {
         struct lengths_bin *bin = &out->bins[out->count++];
@@ -228,6 +230,8 @@ enum err lengths_read(struct lengths_tally *out, struct arena *arena, const stru
                         "%s: length.histogram[%zu] must be [tokens, examples, labelled]: integers "
                         "in increasing order of tokens, as gpuhours profile writes them",
                         name, i);
+        if ((tokens += (double)(bin->tokens * bin->examples)) > most_tokens)
+            return fail(ERR_INPUT, "%s: length.histogram has over %g tokens", name, most_tokens);
     }
     return OK;
 }
