@@ -49,26 +49,6 @@ static bool key_is_secret(struct text key)
     return true;
 }
 
-// "scheme://user:password@host"
-static bool has_password(struct text value)
-{
-    bool in_authority = false, colon = false;
-    for (size_t i = 0; i < value.size; i++) {
-        char c = value.at[i];
-        if (c == '/' && i >= 2 && value.at[i - 1] == '/' && value.at[i - 2] == ':') {
-            in_authority = true;
-            colon = false;
-        } else if (c == '/' || c == ' ') {
-            in_authority = false;
-        } else if (in_authority && c == ':') {
-            colon = true;
-        } else if (in_authority && c == '@' && colon) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // One item of a list: "a,hf_…" has two.
 static bool item_is_secret(struct text item)
 {
@@ -76,6 +56,30 @@ static bool item_is_secret(struct text item)
         size_t size = strlen(prefixes[i]);
         if (!memcmp(item.at, prefixes[i], size) && !memchr(item.at + size, '/', item.size - size))
             return true;
+    }
+    return false;
+}
+
+// "scheme://user:password@host", or a token in place of the user, as clones of repositories have
+// it.
+static bool has_password(struct text value)
+{
+    bool colon = false;
+    const char *user = NULL; // where the part before the host begins
+    for (size_t i = 0; i < value.size; i++) {
+        char c = value.at[i];
+        if (c == '/' && i >= 2 && value.at[i - 1] == '/' && value.at[i - 2] == ':') {
+            user = value.at + i + 1;
+            colon = false;
+        } else if (c == '/' || c == ' ') {
+            user = NULL;
+        } else if (user && c == ':') {
+            colon = true;
+        } else if (user && c == '@') {
+            struct text name = { user, (size_t)(value.at + i - user) };
+            if (colon || item_is_secret(name))
+                return true;
+        }
     }
     return false;
 }

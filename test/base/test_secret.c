@@ -23,6 +23,8 @@ TEST(secrets_are_known_by_their_shape)
     CHECK(secret_is(TEXT("x"), TEXT("hf_abcdefghijklmnop")));
     CHECK(secret_is(TEXT("x"), TEXT("a,sk-abcdefghijklmnop")));
     CHECK(secret_is(TEXT("tracking"), TEXT("https://me:secret@example.org/x")));
+    CHECK(secret_is(TEXT("repo"), TEXT("https://ghp_abcdefghijklmnop@example.org/x.git")));
+    CHECK(!secret_is(TEXT("repo"), TEXT("https://somebody-or-other@example.org/x.git")));
     CHECK(!secret_is(TEXT("tracking"), TEXT("https://example.org:80/a@b")));
 }
 
