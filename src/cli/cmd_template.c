@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "base/json.h"
+#include "cli/dataset/dataset.h"
 #include "cli/terminal/print.h"
 
 #include "core/data/chat.h"
@@ -19,6 +20,7 @@ struct template_options {
 };
 
 static struct template_options given;
+static struct template_date date; // that was given
 
 static const char *const label_choices[] = { "none", "all", "assistant", "completion", NULL };
 
@@ -96,14 +98,6 @@ static void set_variables(struct template_run *run, struct arena *arena,
                      variables.dict->entries[i].value);
 }
 
-static struct template_date date_given(void)
-{
-    struct template_date date = { 0 };
-    if (given.date)
-        sscanf(given.date, "%d-%d-%d", &date.year, &date.month, &date.day);
-    return date;
-}
-
 static void print_document(struct arena *arena, struct text text, const struct template_span *spans,
                            size_t count)
 {
@@ -170,7 +164,7 @@ static enum err render_labelled(const struct template *template, const struct ch
                                       .tokens = format->tokens,
                                       .labels = (enum chat_labels)(given.labels - 1),
                                       .add_generation_prompt = given.generation_prompt,
-                                      .date = date_given() };
+                                      .date = date };
     struct record_schema schema = { .format = RECORD_MESSAGES,
                                     .columns = { [RECORD_F_MESSAGES] = TEXT("messages") } };
     struct chat chat;
@@ -193,7 +187,7 @@ static enum err render(const struct template *template, const struct chat_format
     struct template_run run;
     struct out out = { .arena = arena };
     template_run_init(&run, template);
-    run.date = date_given();
+    run.date = date;
     set_defaults(&run, format);
     set_variables(&run, arena, variables);
     enum err err = template_render(&run, &out);
@@ -213,6 +207,8 @@ static enum err run_template(struct command_line *line)
     wants_json = line->common.json;
     if (!given.messages)
         return fail(ERR_USAGE, "template needs --messages: a JSON file, or - for standard input");
+    if (given.date)
+        TRY(dataset_read_date(&date, given.date));
     enum err err = load_format(&format, line->arena, &source);
     if (!err)
         err = file_open(&messages, given.messages);

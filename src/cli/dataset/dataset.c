@@ -211,17 +211,22 @@ static enum err find_format(struct chat_format *format, struct dataset *dataset,
     return OK;
 }
 
-static enum err read_date(struct template_date *out, const char *date)
+enum err dataset_read_date(struct template_date *out, const char *date)
+{
+    return sscanf(date, "%d-%d-%d", &out->year, &out->month, &out->day) == 3
+               ? OK
+               : fail(ERR_USAGE, "--date is %s, must be a date like 2026-08-22", date);
+}
+
+static struct template_date today(void)
 {
     time_t now = time(NULL);
-    struct tm today;
-    gmtime_r(&now, &today);
-    *out = (struct template_date){ .year = today.tm_year + 1900,
-                                   .month = today.tm_mon + 1,
-                                   .day = today.tm_mday };
-    if (date && sscanf(date, "%d-%d-%d", &out->year, &out->month, &out->day) != 3)
-        return fail(ERR_USAGE, "--date is %s, must be a date like 2026-08-22", date);
-    return OK;
+    struct tm t;
+    gmtime_r(&now, &t);
+    struct template_date date = { .year = t.tm_year + 1900,
+                                  .month = t.tm_mon + 1,
+                                  .day = t.tm_mday };
+    return date;
 }
 
 void dataset_label_answers(struct dataset_options *options)
@@ -250,7 +255,9 @@ enum err dataset_open(struct dataset *dataset, struct arena *arena,
                          "--image-size: "));
     if (options->system)
         dataset->rule.chat.system = text_of(options->system);
-    TRY(read_date(&dataset->rule.chat.date, options->date));
+    dataset->rule.chat.date = today();
+    if (options->date)
+        TRY(dataset_read_date(&dataset->rule.chat.date, options->date));
     identify_options(dataset);
     identify_date(dataset, format.source);
     return OK;

@@ -87,6 +87,9 @@ enum err dataset_read(struct dataset *dataset, const char *const *words, size_t 
 void dataset_describe(struct profile *out, struct arena *arena,
                       const struct dataset_reading *reading);
 
+// The date that templates see, for options that take years and months too: it must have a day.
+enum err dataset_read_date(struct template_date *out, const char *date);
+
 // Of preference data answers alone carry loss: the prompt is the same for both of a pair.
 void dataset_label_answers(struct dataset_options *options);
 
