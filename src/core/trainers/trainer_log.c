@@ -10,7 +10,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum source { SOURCE_NONE, SOURCE_BAR, SOURCE_LINE, SOURCE_PATTERN };
+// What counts the steps; a later one takes over from an earlier one. Epochs times their steps as
+// planned are only right where the run is the planned one.
+enum source { SOURCE_NONE, SOURCE_EPOCH, SOURCE_BAR, SOURCE_LINE, SOURCE_PATTERN };
 
 const char *trainer_log_kind_name(enum trainer_log_kind kind)
 {
@@ -362,7 +364,9 @@ static void see_values(struct trainer_log *log, struct trainer_log_found *found,
     int base = trainer_log_find_base(log->line + log->used);
     if (isnan(event->step))
         event->step = found->micro_step;
+    enum source source = SOURCE_LINE;
     if (dict && isnan(event->step) && log->source != SOURCE_BAR) {
+        source = SOURCE_EPOCH;
         bool told = !isnan(log->announced) && log->epochs > 0;
         event->step =
             round(event->epoch * (told ? log->announced / log->epochs : log->steps_per_epoch));
@@ -382,7 +386,7 @@ static void see_values(struct trainer_log *log, struct trainer_log_found *found,
     } else if (numbered && !isnan(event->step)) {
         if (!isnan(event->evaluation_loss) && event->evaluation_loss != log->evaluation_loss)
             end_evaluation(log, found);
-        count(log, found, SOURCE_LINE);
+        count(log, found, source);
     } else if (has_values(event)) {
         report(log, found);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What real trainers print, recorded or written to their formats (test/data/logs/SOURCES.md says
 // which).
+// Long because every trainer writes steps in lines of its own.
 
 #include "core/trainers/step_series.h"
 #include "core/trainers/trainer_files.h"
@@ -440,6 +441,23 @@ TEST(trainer_log_counts_the_steps_of_loss_lines_by_the_plans_epoch)
     step_series_finish(&seen->series);
     CHECK(seen->series.last_step == 40);
     CHECK(seen->series.steps[1].count == 10 && seen->series.steps[1].seconds == 3);
+}
+
+TEST(a_bar_counts_the_steps_though_a_dict_with_an_epoch_came_before_it)
+{
+    struct trainer_log *log = ARENA_NEW(&test_arena, struct trainer_log, 1);
+    struct seen *seen = start(log, NULL);
+    log->steps_per_epoch = 5; // the plan's, of another run than this one
+    for (int i = 1; i <= 40; i++) {
+        const char *line = text_format(&test_arena,
+                                       "{'loss': 2.1, 'grad_norm': 1.0, 'epoch': %.2f}\n"
+                                       "\r %d%%|###  | %d/40 [00:%02d<00:10, 1.00it/s]",
+                                       i / 40.0, i * 100 / 40, i, i);
+        trainer_log_feed(log, line, strlen(line), i);
+    }
+    step_series_finish(&seen->series);
+    CHECK(seen->series.last_step == 40);
+    CHECK(seen->series.count >= 38 && seen->series.steps[5].count == 1);
 }
 
 // --- odd lines ---------------------------------------------------------------
