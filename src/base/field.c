@@ -81,6 +81,8 @@ static const struct {
     { "paged_adamw", "adamw-paged" },
     { "paged_adamw_32bit", "adamw-paged" },
     { "paged_adamw_8bit", "adamw-paged-8bit" },
+    { "kubernetes", "k8s" },
+    { "skypilot", "sky" },
 };
 
 static struct text in_our_words(struct text value)
@@ -114,7 +116,9 @@ static enum err set_choice(int *out, const char *const *choices, struct text val
         used += size;
         list[used] = 0;
     }
-    return fail(ERR_INPUT, "\"%.*s\" is not one of %s", TEXT_BRIEF(value), list);
+    const char *near = text_nearest(value, choices, count);
+    return fail(ERR_INPUT, "\"%.*s\" is not one of %s%s%s%s", TEXT_BRIEF(value), list,
+                near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 void field_put_choices(const struct field *field, struct out *out, const char *last)

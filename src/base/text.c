@@ -489,6 +489,16 @@ static enum err read_time(double *out, struct text text)
         { "w", 604800 },     { "week", 604800 },
         { "weeks", 604800 }, { 0 },
     };
+    char plain_text[64];
+    size_t size = 0, left;
+    while (size < text.size && (isdigit((unsigned char)text.at[size]) || text.at[size] == ','))
+        size++;
+    left = text.size - size;
+    size = without_commas(plain_text, sizeof plain_text, (struct text){ text.at, size });
+    if (size && size + left <= sizeof plain_text) { // "2,705 days"
+        memcpy(plain_text + size, text.at + text.size - left, left);
+        text = (struct text){ plain_text, size + left };
+    }
     return scaled(out, text, spellings, "a time");
 }
 

@@ -252,8 +252,9 @@ static void write_summary(const struct watch *watch, const struct pilot *pilot,
     struct arena *arena = watch->line->arena;
     double begun = wrapped_begun(&watch->run);
     const char *resumed = begun > 0 ? text_format(arena, ", from step %.0f on,", begun) : "";
-    out_put(out, "\n  run          %.0f of %.0f steps%s in %s; the trainer %s\n",
-            wrapped_steps(&watch->run), end->total, resumed,
+    out_put(out, "\n  run          %s of %s steps%s in %s\n  trainer      %s\n",
+            text_commas(arena, (int64_t)wrapped_steps(&watch->run)),
+            end->total > 0 ? text_commas(arena, (int64_t)end->total) : "?", resumed,
             text_seconds(arena, pilot->elapsed_seconds), child_ending(&watch->run.child, arena));
     out_put(out, "  GPU hours    %s; planned%s: %s%s\n", text_hours(arena, end->used_gpu_hours),
             begun > 0 ? " for the rest" : "", spell_hours(arena, end->planned.gpu_hours),

@@ -140,8 +140,11 @@ static enum err read_option(struct command_line *line, const struct options *gro
     // The sentence begins with the field's name; the option is spelled as the user did.
     const char *sentence = text_format(line->arena, "%s", error_text() + strlen(field->name));
     const char *meant = trainer_option_value(text_of(field->name), value);
-    return fail(ERR_USAGE, "--%.*s%s%s%s%s", TEXT_ARGS(name), sentence,
-                meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
+    if (!meant)
+        return fail(ERR_USAGE, "--%.*s%s", TEXT_ARGS(name), sentence);
+    const char *near = strstr(sentence, "; did you mean "); // less than what trainers mean by it
+    int size = (int)(near ? (size_t)(near - sentence) : strlen(sentence));
+    return fail(ERR_USAGE, "--%.*s%.*s; did you mean %s?", TEXT_ARGS(name), size, sentence, meant);
 }
 
 enum err command_read(struct command_line *line, const struct options *groups)

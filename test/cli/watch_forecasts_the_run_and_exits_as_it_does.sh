@@ -10,7 +10,7 @@ watch() {
     said "$work/err" | sed 's/takes [0-9.]* ([^)]*) GPU/takes N GPU/; s/plan.s [0-9.]* – [0-9.]*/plan range/'
 }
 watch "$trainer" trains 120 10
-sed -n 's/ in [0-9.]* s;/ in TIME;/; /^  run/p; s/hours    [0-9.]*; planned: [^)]*)/hours    N; planned: M/; /^  GPU/p' "$work/out"
+sed -n 's/^\(  run.*\) in [0-9.]* m*s$/\1 in TIME/; /^  run/p; /^  trainer/p; s/hours    [0-9.]*; planned: [^)]*)/hours    N; planned: M/; /^  GPU/p' "$work/out"
 sed -n '/"kind"/p; /"complete"/p; /"exit_code"/p; /"steps"/p; /"place/p; /"model"/p' "$work/run.json"
 watch "$trainer" fails 30 10 | grep -v 'at this rate'
 sed -n '/"complete"/p; /"exit_code"/p; /"place/p' "$work/run.json"

@@ -7,7 +7,7 @@
 watch() {
     "$GPUHOURS" watch --quiet --tokens-per-step 512 --plan "$work/plan.json" --ledger "$work/ledger" --out "$work/run.json" \
         -- "$trainer" "$1" 120 10 >"$work/out" 2>"$work/err"
-    sed -n 's/ in [0-9.]* m*s;/ in TIME;/; /^  run/p; s/hours    [0-9.]*; \(planned[^:]*\): .*/hours    N; \1/; /^  GPU/p' "$work/out"
+    sed -n 's/^\(  run.*\) in [0-9.]* m*s$/\1 in TIME/; /^  run/p; /^  trainer/p; s/hours    [0-9.]*; \(planned[^:]*\): .*/hours    N; \1/; /^  GPU/p' "$work/out"
     grep -a 'at this rate' "$work/err" | sed 's/takes .*//'
     sed -n '/"steps"/p; /resumed/p' "$work/run.json"
     tr -d ' \n' <"$work/run.json" | grep -o '"planned":.*"peak' | grep -oE '"(gpu_hours|wall_hours)":\{[^}]*' |
