@@ -578,6 +578,24 @@ enum err json_read(struct json *out, struct arena *arena, struct text in, const 
     return json_end(&reader, name);
 }
 
+enum err json_read_document(struct json *out, struct arena *arena, struct text in, const char *name,
+                            const char *kind)
+{
+    name = strcmp(name, "-") ? name : "standard input";
+    struct json_reader reader = json_reader(text_after_mark(in));
+    if (!text_trim(text_after_mark(in)).size)
+        return fail(ERR_INPUT, "%s: is empty", name);
+    *out = json_tree(&reader, arena);
+    if (!reader.problem && (out->kind != JSON_OBJECT || !text_is(json_get_text(out, "kind"), kind)))
+        return fail(ERR_INPUT, "%s: is not a %s; gpuhours %s --json writes one", name, kind, kind);
+    TRY(json_end(&reader, name));
+    double version = json_get_number(out, "version", 1);
+    if (version != 1)
+        return fail(ERR_INPUT, "%s: is a %s of version %g; this program reads version 1", name,
+                    kind, version);
+    return OK;
+}
+
 const struct json *json_get(const struct json *object, const char *key)
 {
     if (!object || object->kind != JSON_OBJECT)

@@ -88,6 +88,11 @@ struct json {
 enum err json_read(struct json *out, struct arena *arena, struct text in, const char *name);
 struct json json_tree(struct json_reader *in, struct arena *arena); // one value of a stream
 
+// One of the program's own documents, such as {"kind": "plan", "version": 1, …}. ERR_INPUT where it
+// is of another kind or of a newer version, or no document at all, such as rows of data.
+enum err json_read_document(struct json *out, struct arena *arena, struct text in, const char *name,
+                            const char *kind);
+
 const struct json *json_get(const struct json *object, const char *key); // NULL if absent or null
 double json_get_number(const struct json *object, const char *key, double otherwise);
 struct range json_get_range(const struct json *tree, const char *key); // NAN for what it lacks

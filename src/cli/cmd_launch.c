@@ -142,6 +142,10 @@ static enum err read_options(struct command_line *line, struct launch_plan *plan
     if (!plan_path())
         return fail(ERR_USAGE, "launch needs --plan plan.json, which gpuhours plan --json writes");
     struct text document;
+    if (!strcmp(plan_path(), "-"))
+        return fail(ERR_USAGE,
+                    "the job reads the plan's file when it starts, so standard input "
+                    "will not do: gpuhours plan … --json >plan.json, and --plan plan.json");
     TRY(file_read(&document, line->arena, plan_path()));
     TRY(launch_plan_read(plan, line->arena, document, plan_path()));
     return read_from(plan, line);

@@ -84,9 +84,7 @@ static enum err read_plan(struct job *job)
                     "pilot needs --plan plan.json for the built-in engine, or -- COMMAND for "
                     "another trainer");
     TRY(file_read(&text, job->arena, path));
-    TRY(json_read(&tree, job->arena, text, path));
-    if (!text_is(json_get_text(&tree, "kind"), "plan"))
-        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", path);
+    TRY(json_read_document(&tree, job->arena, text, path, "plan"));
     TRY(pilot_configuration_read(&job->configuration, job->arena, &tree, path));
     TRY(plan_read_model(&job->shape, &job->model_name, job->arena, &tree, path));
     job->pairs = text_is(json_get_text(&tree, "objective"), objective_names[OBJECTIVE_DPO]);
@@ -502,6 +500,11 @@ static enum err conclude(struct pilot *out, struct job *job)
     TRY(decide(job, &is_too_short));
     if (is_too_short) {
         double seconds = clock_seconds() - job->began, count = (double)job->steps.step_count;
+        if (stop_asked)
+            return fail(ERR_ANSWER,
+                        "stopped after %zu steps in %.0f s: too few for a result, which needs at "
+                        "least %d after the warm-up",
+                        job->steps.step_count, seconds, STEADY_LEAST);
         return fail(ERR_ANSWER,
                     "%zu steps of %lld micro-batches in %.0f s are too few for a result, which "
                     "needs at least %d steps after the warm-up: give --minutes %.0f, or a plan "

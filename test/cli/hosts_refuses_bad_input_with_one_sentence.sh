@@ -16,6 +16,12 @@ try
 try plan.json
 try --plan test/data/hosts/nowhere.json
 try --plan test/data/hosts/mine.csv
+try --plan test/data/tiny_model/rows.jsonl
+echo '{"kind": "plan", "version": 2}' >build/newer-plan.json
+try --plan build/newer-plan.json
+echo '{"kind": "plan", "version": 1, "configuration": {}}' >build/newer-plan.json
+try --plan build/newer-plan.json
+rm build/newer-plan.json
 job="--model llama-3.1-8b --tokens 21.4M --gpu h100 --gpus 8"
 try --price -2.49
 try --price 0

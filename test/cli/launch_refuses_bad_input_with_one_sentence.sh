@@ -4,10 +4,13 @@
 try() { "$program" launch "$@" 2>&1 >/dev/null | sed "s|$work|WORK|"; }
 try
 try --plan none.json
+try --plan - -- x </dev/null
 echo '{"kind": "plan", "configuration": {"model": "m", "gpu": "h100", "gpus": 8}}' >old.json
 try --plan old.json -- x
 try --plan plan.json extra
 try --plan plan.json --to pbs -- x
+try --plan plan.json --to slrum -- x
+try --plan plan.json --to kubernetes -- x
 try --plan plan.json
 try --plan plan.json --to k8s -- x
 try --plan plan.json --to slurm --partition 'a b' -- x

@@ -53,10 +53,11 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
 {
     struct json tree;
     *out = (struct outlook_plan){ .name = name, .document = document };
-    TRY(json_read(&tree, arena, document, name));
+    TRY(json_read_document(&tree, arena, document, name, "plan"));
     const struct json *workload = json_get(&tree, "workload");
-    if (tree.kind != JSON_OBJECT || !text_is(json_get_text(&tree, "kind"), "plan") || !workload)
-        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
+    if (!workload)
+        return fail(ERR_INPUT, "%s: lacks \"workload\"; gpuhours plan --json writes whole plans",
+                    name);
     TRY(pilot_configuration_read(&out->configuration, arena, &tree, name));
     out->processed_tokens = json_get_number(workload, "processed_tokens", NAN);
     out->steps = json_get_number(workload, "steps", NAN);

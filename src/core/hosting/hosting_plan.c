@@ -204,12 +204,13 @@ enum err hosting_read_plan(struct plan_request *out, struct hosting_document *do
                            struct arena *arena, struct text json, const char *name)
 {
     struct json tree;
-    TRY(json_read(&tree, arena, json, name));
+    TRY(json_read_document(&tree, arena, json, name, "plan"));
     const struct json *workload = json_get(&tree, "workload");
     const struct json *configuration = json_get(&tree, "configuration");
-    if (!text_is(json_get_text(&tree, "kind"), "plan") || !workload || !configuration ||
-        configuration->kind != JSON_OBJECT)
-        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
+    bool configured = configuration && configuration->kind == JSON_OBJECT;
+    if (!workload || !configured)
+        return fail(ERR_INPUT, "%s: lacks \"%s\"; gpuhours plan --json writes whole plans", name,
+                    configured ? "workload" : "configuration");
     *out = plan_request_default();
     *document = (struct hosting_document){
         .efficiency = { .log_mid = NAN, .log_spread = NAN },

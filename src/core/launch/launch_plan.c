@@ -45,12 +45,13 @@ enum err launch_plan_read(struct launch_plan *out, struct arena *arena, struct t
                           const char *path)
 {
     struct json tree;
-    TRY(json_read(&tree, arena, document, path));
+    TRY(json_read_document(&tree, arena, document, path, "plan"));
     const struct json *c = json_get(&tree, "configuration"), *from = json_get(&tree, "from");
     const struct json *work = json_get(&tree, "workload"), *model = json_get(&tree, "model");
     const struct json *list = json_get(&tree, "assumptions"), *step = json_get(&tree, "step");
-    if (!text_is(json_get_text(&tree, "kind"), "plan") || !c || c->kind != JSON_OBJECT)
-        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", path);
+    if (!c || c->kind != JSON_OBJECT)
+        return fail(ERR_INPUT,
+                    "%s: lacks \"configuration\"; gpuhours plan --json writes whole plans", path);
     *out = (struct launch_plan){
         .path = path,
         .model = json_copy_text(arena, model, "given"),

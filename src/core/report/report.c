@@ -37,7 +37,7 @@ enum err report_add(struct report_input *input, struct arena *arena, struct text
                     "%s: has kind \"%s\"; report shows plan, profile, pilot, hosts "
                     "and run",
                     name, markup_plain(arena, kind, 40));
-    double version = json_get_number(&document.tree, "version", NAN);
+    double version = json_get_number(&document.tree, "version", 1);
     if (version != 1)
         return fail(ERR_INPUT, "%s: is a %s of version %g; this program reads version 1", name,
                     kind_names[found], version);
