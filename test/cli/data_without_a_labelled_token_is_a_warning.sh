@@ -17,3 +17,8 @@ warned pack "$folder/roles.jsonl" --labels assistant --out "$folder/packed"
 warned pack "$folder/fine.jsonl" --labels assistant --context 4 --out "$folder/cut"
 $GPUHOURS plan "$folder/roles.jsonl" --labels assistant --model llama-3.1-8b --gpu h100 --context 64 $asked | grep -v '^Forecast' | sed "s|$folder/||"
 for data in prompts fine; do $GPUHOURS plan "$folder/$data.jsonl" --labels assistant --model llama-3.1-8b --gpu h100 --context 4 $asked --stack axolotl | sed "s|$folder/||"; done
+echo "prompts alone, and in plans of RL"
+for objective in sft kto "grpo --response-length 10,20,40"; do
+    $GPUHOURS plan "$folder/prompts.jsonl" --objective $objective --model llama-3.1-8b --gpu h100 $asked --search off --quiet |
+        grep -A3 prompts_as_sft || echo "$objective: none"
+done

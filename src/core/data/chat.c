@@ -114,7 +114,7 @@ static enum err render_chat(struct chat *chat, const struct template_list *messa
     if (!chat->settings.template)
         return fail(ERR_INPUT,
                     "is a conversation, and no chat template is known; name one with --template "
-                    "(FILE, chatml, llama3 or plain), or the model with --model");
+                    "(FILE, chatml, llama3 or plain), or with --model a model that has one");
     if (chat->settings.adapts)
         messages = chat_adapt(chat, messages, &tools, &added, &prompt_count);
     template_set(&chat->run, "tools", tools);

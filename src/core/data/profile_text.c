@@ -28,7 +28,8 @@ static void print_words(struct out *out, const char *sentence)
 static const char *average(struct arena *arena, const struct profile *profile)
 {
     double mean = (double)profile->tokens / (double)profile->examples;
-    return text_format(arena, mean < 1000 ? "%.1f" : "%.0f", mean);
+    return mean < 1000 ? text_format(arena, "%.1f", mean)
+                       : text_commas(arena, (int64_t)(mean + 0.5));
 }
 
 // "instruction, input from context; not used: id". Nothing if all are read as what they are called.

@@ -185,16 +185,19 @@ static void recommend(struct window_plan *plan, struct arena *arena, const struc
         plan->reason = "the smallest that cuts no example";
     } else if (!whole->truncated_examples && more <= spare_cost) {
         plan->recommended = uncut;
-        plan->reason = text_format(arena, "cuts no example and costs only %s more than %lld",
-                                   text_share(arena, fmax(more, 0)), (long long)least->context);
+        const char *cost =
+            more < 0.0005 ? "no" : text_format(arena, "only %s", text_share(arena, more));
+        plan->reason = text_format(arena, "cuts no example and costs %s more than %s", cost,
+                                   text_commas(arena, least->context));
     } else {
         double examples = (double)least->truncated_examples / (double)in->sums.examples;
         double labelled = (double)least->truncated_labelled / (double)in->sums.labelled;
-        plan->reason = text_format(
-            arena,
-            "cuts %s of the examples and %s of the labelled tokens; cutting none would cost "
-            "%s more",
-            text_share(arena, examples), text_share(arena, labelled), text_share(arena, more));
+        const char *loss = in->sums.labelled ? text_format(arena, " and %s of the labelled tokens",
+                                                           text_share(arena, labelled))
+                                             : "";
+        plan->reason =
+            text_format(arena, "cuts %s of the examples%s; cutting none would cost %s more",
+                        text_share(arena, examples), loss, text_share(arena, more));
     }
     if (in->request->batching != BATCHING_PACKED)
         return;
@@ -203,10 +206,9 @@ static void recommend(struct window_plan *plan, struct arena *arena, const struc
         wide++;
     if (wide != plan->recommended && plan->rows[wide].packed_efficiency >= enough_fill) {
         plan->reason = text_format(
-            arena,
-            "packed rows are %s full; %lld is long enough for the examples, but only %s full",
+            arena, "packed rows are %s full; %s is long enough for the examples, but only %s full",
             text_share(arena, plan->rows[wide].packed_efficiency),
-            (long long)plan->rows[plan->recommended].context,
+            text_commas(arena, plan->rows[plan->recommended].context),
             text_share(arena, plan->rows[plan->recommended].packed_efficiency));
         plan->recommended = wide;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The warnings of a plan: a table of codes, and for each the function that finds it.
+// Long because every kind of mistake has a function, which only the table calls.
 
 #include "core/plan/advice.h"
 
@@ -37,6 +38,16 @@ static const char *verdicts_as_sft(const struct plan *plan, struct arena *arena)
     return "the data holds answers that are labelled true or false, and this forecast is for "
            "supervised tuning on all of them; --objective kto forecasts KTO, --objective sft keeps "
            "this one";
+}
+
+static const char *prompts_as_sft(const struct plan *plan, struct arena *arena)
+{
+    (void)arena;
+    if (!plan->request->has_prompts || objective_samples(plan->objective.kind))
+        return NULL;
+    return "the data holds prompts without answers, from which supervised tuning learns nothing; "
+           "--objective grpo (dapo, gspo, rloo, ppo) forecasts RL, which samples the answers, and "
+           "--fields completion=NAME names the column of answers";
 }
 
 // --- whether it can run ------------------------------------------------------
@@ -248,7 +259,7 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
     if (plan_assumes_prompts(plan->request))
         return text_format(arena,
                            "prompts of %.0f tokens are assumed, and the range holds no others; "
-                           "longer ones take longer; give the data, or --mean-length",
+                           "give the data, or --mean-length",
                            plan->rollout.prompt_length);
     const struct workload *workload = &plan->chosen.workload;
     struct range mean = workload_mean_lengths(&plan->rule);
@@ -421,13 +432,15 @@ static const char *launch_bound(const struct plan *plan, struct arena *arena)
     const struct timing *t = &plan->estimate.timing;
     double device =
         t->matmul_seconds + t->attention_seconds + t->elementwise_seconds + t->dequantize_seconds;
+    double pace = exp(-plan->efficiency.log_mid); // as the step's seconds are printed
     if (t->host_seconds < device)
         return NULL;
     return text_format(arena,
                        "the host takes longer to launch the kernels (%s per micro-batch) than the "
                        "GPU to run them (%s); a larger micro-batch, packing or compilation helps. "
                        "Hosts differ in speed by 10 %% and more: gpuhours pilot measures yours",
-                       text_seconds(arena, t->host_seconds), text_seconds(arena, device));
+                       text_seconds(arena, t->host_seconds * pace),
+                       text_seconds(arena, device * pace));
 }
 
 static const char *better_settings(const struct plan *plan, struct arena *arena)
@@ -727,6 +740,7 @@ static const struct {
 } mistakes[] = {
     { "pairs_as_sft", pairs_as_sft },
     { "verdicts_as_sft", verdicts_as_sft },
+    { "prompts_as_sft", prompts_as_sft },
     { "does_not_fit", advice_does_not_fit },
     { "tight_memory", advice_tight_memory },
     { "deadline_missed", deadline_missed },

@@ -91,6 +91,7 @@ struct plan_request {
     size_t uncounted_count;
     bool has_pairs;      // likewise: rows are chosen and rejected answers
     bool has_verdicts;   // likewise: each answer is marked as a good or a bad one
+    bool has_prompts;    // likewise: rows are prompts without answers
     bool pairs_in_order; // and lengths has the two of each pair side by side
     // Set by plan_from(): what the trainer keeps of the data before it trains.
     int64_t most_examples; // the first so many; PLAN_NOT_GIVEN: all

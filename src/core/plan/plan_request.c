@@ -332,12 +332,12 @@ enum err plan_request_former(struct plan_request *out, struct arena *arena, stru
                              const char *name)
 {
     struct json tree;
-    TRY(json_read(&tree, arena, document, name));
+    TRY(json_read_document(&tree, arena, document, name, "plan"));
     const struct json *request = json_get(&tree, "request");
     const struct json *workload = json_get(&tree, "workload");
-    if (tree.kind != JSON_OBJECT || !text_is(json_get_text(&tree, "kind"), "plan") || !request ||
-        !workload)
-        return fail(ERR_INPUT, "%s: is not a plan; gpuhours plan --json writes one", name);
+    if (!request || !workload)
+        return fail(ERR_INPUT, "%s: lacks \"%s\"; gpuhours plan --json writes whole plans", name,
+                    request ? "workload" : "request");
     TRY(read_members(out, arena, request, text_format(arena, "%s: request", name)));
     if (json_get_bool(workload, "measured", false)) {
         out->batches = plan_read_batches(&tree, arena);
@@ -480,6 +480,8 @@ static enum err check_pairs(struct plan_request *request, const struct profile *
     int kind = request->objective == OBJECTIVE_AUTO ? OBJECTIVE_SFT : request->objective;
     request->has_pairs = profile->format && !strcmp(profile->format, pairs);
     request->has_verdicts = profile_has_verdicts(profile);
+    request->has_prompts =
+        profile->format && !strcmp(profile->format, record_format_names[RECORD_PROMPT]);
     bool whole = lengths->count && lengths->count % 2 == 0 && !lengths->each;
     request->pairs_in_order = request->has_pairs && whole && !profile->spots[PROFILE_BAD].count;
     if (profile->format && !request->has_pairs && objective_is_paired((enum objective_kind)kind))

@@ -161,15 +161,17 @@ static enum err find_steps(double *out, const struct plan *plan)
     if (request->steps > 0)
         return OK;
     const char *missing = plan_missing_data(request, plan->advice.arena);
-    if (!(request->examples > 0) && missing)
+    double prompts = request->examples > 0 ? (double)request->examples
+                                           : (double)request->tokens / request->mean_length;
+    if (!(prompts > 0) && missing)
         return fail(ERR_USAGE, "%s", missing);
-    if (!(request->examples > 0))
+    if (!(prompts > 0))
         return fail(ERR_USAGE,
-                    "--objective %s needs prompts to go through (data files, or "
-                    "--examples), or --steps",
+                    "--objective %s goes through prompts: give data files, their number "
+                    "(--examples), their tokens with --mean-length, or --steps",
                     objective_names[plan->objective.kind]);
     double sampled = plan->rollout.prompts * plan->rollout.oversampling;
-    *out = fmax(1, ceil(epochs * (double)request->examples / sampled));
+    *out = fmax(1, ceil(epochs * prompts / sampled));
     return OK;
 }
 

@@ -150,3 +150,30 @@ TEST(window_recommended_keeps_the_positions_of_the_model)
     CHECK(window_plan(&plan, &test_arena, &tally, &request) == OK);
     CHECK(!strstr(plan.reason, "positions"));
 }
+
+TEST(window_of_rows_without_labels_says_nothing_of_labelled_tokens)
+{
+    enum { ROWS = 1000 };
+    struct lengths list = { .count = ROWS, .items = ARENA_NEW(&test_arena, struct length, ROWS) };
+    struct lengths_tally tally;
+    struct window_plan plan;
+    for (size_t i = 0; i < ROWS; i++)
+        list.items[i] = (struct length){ .tokens = i < 997 ? 60 : 5700 };
+    lengths_tally(&tally, &test_arena, &list);
+    CHECK(!window_plan(&plan, &test_arena, &tally, &(struct window_request){ .seed = 1 }));
+    CHECK(strstr(plan.reason, "cuts 0.3 % of the examples; cutting none would cost "));
+}
+
+TEST(window_that_costs_nothing_more_is_not_said_to_cost_something)
+{
+    enum { ROWS = 1000 };
+    struct lengths list = { .count = ROWS, .items = ARENA_NEW(&test_arena, struct length, ROWS) };
+    struct lengths_tally tally;
+    struct window_plan plan;
+    struct window_request request = { .batching = BATCHING_LONGEST, .seed = 1 };
+    for (size_t i = 0; i < ROWS; i++)
+        list.items[i] = (struct length){ .tokens = i < 999 ? 1020 : 1025, .labelled = 1000 };
+    lengths_tally(&tally, &test_arena, &list);
+    CHECK(!window_plan(&plan, &test_arena, &tally, &request));
+    CHECK(!strcmp(plan.reason, "cuts no example and costs no more than 1,024"));
+}

@@ -280,6 +280,18 @@ TEST(advice_on_a_missed_budget_names_the_command_that_compares_offers)
     CHECK(text && !strstr(text, command)); // who gives a price has an offer
 }
 
+TEST(advice_on_launches_gives_no_more_seconds_than_the_step_takes)
+{
+    const struct plan *plan = plan_with("\"gpus\":8,\"mean_length\":43,\"micro_batch\":\"8\","
+                                        "\"global_batch\":64,\"packing\":\"off\","
+                                        "\"search\":false");
+    const char *text = warning_of(plan, "launch_bound");
+    const char *from = text ? strchr(text, '(') : NULL, *to = from ? strstr(from, " per") : NULL;
+    double seconds = NAN;
+    CHECK(to && !text_read_seconds(&seconds, (struct text){ from + 1, (size_t)(to - from - 1) }));
+    CHECK(seconds <= 1.01 * plan->chosen.seconds_per_step);
+}
+
 TEST(advice_proposes_a_pilot_as_long_as_its_steps_need)
 {
     const struct plan *slow =
