@@ -9,7 +9,7 @@
 static bool has_gpu(const struct offer *offer, const struct gpu *gpu)
 {
     return offer->gpu && offer->gpus > 0 && offer->on_demand_usd_per_hour > 0 &&
-           !strcmp(offer->gpu, gpu->name);
+           offer->gpu[0] == gpu->name[0] && !strcmp(offer->gpu, gpu->name); // most differ at once
 }
 
 // As in core/hosting: a firm price of this GPU, in a stated country.
