@@ -187,6 +187,8 @@ static struct node node_of(const struct search_space *space, const struct gpu *g
     struct node node = { 0 };
     if (known)
         node = *known;
+    else if (space->node_gpus)
+        node = network_plain_node(gpu, space->node_gpus);
     bool rack = node.link_domain_gpus > node.gpus; // whose link joins many hosts
     if (space->node_gpus)
         node.gpus = space->node_gpus;

@@ -515,11 +515,7 @@ static const struct node *find_node(struct arena *arena, const struct run *run,
     if (!(run->node_gpus > 0) && !(run->node_gbit_per_s > 0))
         return usual;
     struct node *node = ARENA_NEW(arena, struct node, 1);
-    *node = usual ? *usual
-                  : (struct node){ .gpus = 8,
-                                   .link = gpu->link,
-                                   .link_bytes_per_s = network_usual_link(gpu),
-                                   .link_p2p_bytes_per_s = gpu->link_p2p_bytes_per_s };
+    *node = usual ? *usual : network_plain_node(gpu, 8);
     if (run->node_gpus > 0) {
         node->gpus = run->node_gpus;
         node->link_domain_gpus = 0;

@@ -37,6 +37,14 @@ double network_usual_link(const struct gpu *gpu)
     return gpu->link && strstr(gpu->link, "bridge") ? 0 : gpu->link_bytes_per_s;
 }
 
+struct node network_plain_node(const struct gpu *gpu, int64_t gpus)
+{
+    return (struct node){ .gpus = gpus,
+                          .link = gpu->link,
+                          .link_bytes_per_s = network_usual_link(gpu),
+                          .link_p2p_bytes_per_s = gpu->link_p2p_bytes_per_s };
+}
+
 // Without peer access what cards send each other lies in host memory on its way. Four RTX 4090
 // gathered and scattered the weights of 3B, 7B and 14B at 7.1, 7.7 and 7.6 GB/s each (ZeRO-3 by
 // LLaMA-Factory, github:IST-DASLab/llmq benchmarks/4090x4.md), all on one machine; two reach what

@@ -27,6 +27,9 @@ struct links network_links(const struct gpu *gpu, const struct node *node); // n
 // Bytes/s of the link between these GPUs in a node of which nothing is known; 0: PCIe alone.
 double network_usual_link(const struct gpu *gpu);
 
+// A node of so many of these GPUs, joined by the link that they have.
+struct node network_plain_node(const struct gpu *gpu, int64_t gpus);
+
 struct network_seconds {
     double per_layer;  // tensor, context and expert exchanges and gathers of weights, in all layers
     double hideable;   // of per_layer, the collectives that may overlap with compute

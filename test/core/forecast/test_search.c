@@ -74,6 +74,23 @@ TEST(search_leaves_out_numbers_of_gpus_that_no_offer_joins)
     CHECK(search.count > 0 && search.best[0].gpus > 1);
 }
 
+// With --nodes, where no row of data/nodes.csv has the card.
+TEST(search_keeps_the_link_of_cards_that_no_catalogued_node_has)
+{
+    struct world w;
+    open_world(&w, "llama-3.1-8b", "hf-deepspeed", RECIPE_FULL);
+    CHECK(!catalog_gpu(&w.space.gpu, w.space.catalog, "gh200-96gb"));
+    w.space.gpus = 8;
+    w.space.node_gpus = 4;
+    struct search search = run(&w.space);
+    CHECK(search.count > 0);
+    for (size_t i = 0; i < search.count; i++) {
+        CHECK(search.best[i].node.gpus == 4);
+        CHECK(search.best[i].node.link_bytes_per_s ==
+              knowledge_card(&w.knowledge, "gh200-96gb")->link_bytes_per_s);
+    }
+}
+
 TEST(search_pareto_set_holds_exactly_what_nothing_beats)
 {
     struct world w;
