@@ -206,3 +206,21 @@ TEST(compute_of_fp32_weights_and_of_adafactor_is_within_6_percent_of_the_trainer
         CHECK_NEAR(knowledge_estimate(&setup).timing.step_seconds, steps[i].seconds, 0.06);
     }
 }
+
+// Boards whose power holds their products far below the datasheet, as measured.
+TEST(compute_of_boards_of_little_power_is_at_what_it_feeds)
+{
+    static const struct {
+        const char *gpu;
+        int precision;
+        double rate, datasheet;
+    } measured[] = { { "t4", RECIPE_FP16, 24e12, 65e12 }, { "a10", RECIPE_BF16, 70.7e12, 125e12 } };
+    struct knowledge k = knowledge_open();
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        const struct gpu *gpu;
+        CHECK(!catalog_gpu(&gpu, &k.catalog, measured[i].gpu));
+        double rate = compute_matmul_flops_per_s(gpu, measured[i].precision);
+        CHECK(rate > 0.85 * measured[i].rate && rate <= measured[i].rate);
+        CHECK(rate < 0.6 * measured[i].datasheet);
+    }
+}
