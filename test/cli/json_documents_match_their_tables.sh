@@ -25,7 +25,7 @@ manual=$(cd "$(dirname "$MANUAL")" && pwd)/$(basename "$MANUAL")
 
 write plan plan example --model llama-3.1-8b --gpu h100 --gpus 8 --deadline 10h --budget 100 --json
 write full plan --tokens 10M --model llama-3.1-70b --method full --gpu h100 --json
-write configured plan $rows --from test/data/from/axolotl.yml --gpu a100 --json
+write configured plan $rows --from test/data/from/axolotl.yml --gpu mi210 --json
 write piloted plan --tokens 10M --pilot test/data/pilot/h200_8b_lora.json --json
 write long plan --tokens 10M --model llama-3.1-8b --context 32768 --gpu h200 --gpus 1 --stack native --search off --json
 keys plan plan.json full.json configured.json piloted.json long.json

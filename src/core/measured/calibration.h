@@ -91,9 +91,10 @@ struct place calibration_place(const struct calibration *calibration, const stru
 extern const double calibration_untold;
 
 // How unsure a step is wherever it stands, as a deviation of ln tokens/s: that; measured runs of
-// shared experts, and of loops over them, are few and of few hosts; and hosts differ, where they
-// set the time.
+// shared experts, and of loops over them, are few and of few hosts; hosts differ, where they set
+// the time; and networks do, as far as GPUs wait for them.
 double calibration_step_spread(const struct setup *setup);
 
-// The stack's row with the spread of the setup: of its place, and of the step list.
+// The stack's row with the spread of the setup: of its place, of the step list, and of the card's
+// rate where nobody measured it.
 struct efficiency calibration_at(const struct calibration *calibration, const struct setup *setup);

@@ -83,6 +83,25 @@ static int percent_of(double log_spread)
     return (int)lround(100 * expm1(STATS_P90 * log_spread));
 }
 
+// What most of a range is that runs do not narrow.
+static const char *rest_words(const struct plan *plan)
+{
+    const struct search_result *chosen = &plan->chosen;
+    const struct timing *timing = &plan->estimate.timing;
+    if (plan->stack->trainer_spread > 0)
+        return "which trainer it is";
+    if (plan->model->experts &&
+        (chosen->recipe.experts == RECIPE_EXPERTS_EAGER || plan_has_serial_experts(plan)))
+        return "what a loop over experts costs the host";
+    if (chosen->layout.expert > 1)
+        return "how evenly GPUs share the experts";
+    if (!level_at(plan, EVIDENCE_GPU) && !(chosen->gpu->measured_bf16_flops_per_s > 0))
+        return "the rate of this card's matrix products, which nobody measured";
+    return compute_network_share(timing) > compute_host_share(timing)
+               ? "what the network and the pipeline really take"
+               : "how fast the host launches kernels";
+}
+
 const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
 {
     struct out out = { .arena = arena };
@@ -106,18 +125,11 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
     out_put(&out, "; without any the range would be ± %d %%",
             percent_of(exp(evidence->log_widest)));
     double runs = evidence_spread(evidence, &plan->place);
-    const struct search_result *chosen = &plan->chosen;
     double known = hypot(runs, calibration_untold);
     out_put(&out, "; these runs leave ± %d %%, with what no recipe tells ± %d %%", percent_of(runs),
             percent_of(known));
     if (percent_of(plan->prior.log_spread) > percent_of(known))
-        out_put(&out, "; the rest is %s",
-                plan->stack->trainer_spread > 0 ? "which trainer it is"
-                : plan->model->experts && (chosen->recipe.experts == RECIPE_EXPERTS_EAGER ||
-                                           plan_has_serial_experts(plan))
-                    ? "what a loop over experts costs the host"
-                : chosen->layout.expert > 1 ? "how evenly GPUs share the experts"
-                                            : "how fast the host launches kernels");
+        out_put(&out, "; the rest is %s", rest_words(plan));
     if (plan->prior.slow_tail >= SEEN_TAIL)
         out_put(&out,
                 "; on a machine whose CPU is slow, or shared with others, the speed may be %d %% "

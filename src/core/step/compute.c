@@ -719,6 +719,14 @@ double compute_host_share(const struct timing *timing)
     return timing->host_seconds > 0 ? 1 / (1 + pow(device / timing->host_seconds, 4)) : 0;
 }
 
+double compute_network_share(const struct timing *timing)
+{
+    double once = timing->bubble_seconds + timing->reduce_seconds;
+    double passes = timing->step_seconds - once - timing->update_seconds - timing->offload_seconds;
+    double exposed = timing->exposed_seconds / timing->micro_seconds;
+    return fmin(1, (passes * exposed + once) / timing->step_seconds);
+}
+
 double compute_slowed(const struct timing *timing, double host)
 {
     double device = device_seconds(timing);

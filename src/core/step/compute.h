@@ -59,6 +59,9 @@ void compute_time(struct timing *out, const struct step *step, const struct step
 // By how many percent a step gets slower if the host does by one.
 double compute_host_share(const struct timing *timing);
 
+// The share of a step in which GPUs wait for what others send or have not done yet.
+double compute_network_share(const struct timing *timing);
+
 // A micro-batch's time over what it is, if the host takes so many times as long.
 double compute_slowed(const struct timing *timing, double host);
 

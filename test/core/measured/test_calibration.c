@@ -72,6 +72,42 @@ TEST(calibration_of_the_unmeasured_is_wider)
     CHECK(calibration_at(&c, &other).log_spread > calibration_at(&c, &measured).log_spread);
 }
 
+// A share of the datasheet stands for its products' rate: 30 measured cards are 18 % off it.
+TEST(calibration_of_a_card_that_nobody_measured_is_as_wide_as_what_measured_ones_were_off)
+{
+    struct knowledge k = knowledge_open();
+    struct calibration c = read_shipped();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-peft", 4, 2048);
+    CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "mi210"));
+    CHECK(!(setup.gpu->measured_bf16_flops_per_s > 0));
+    double unmeasured = calibration_at(&c, &setup).log_spread;
+    struct gpu gpu = *setup.gpu;
+    gpu.measured_bf16_flops_per_s = 0.7 * gpu.bf16_flops_per_s;
+    setup.gpu = &gpu;
+    CHECK_NEAR(unmeasured, hypot(calibration_at(&c, &setup).log_spread, 0.18), 0.01);
+}
+
+// Of the runs that were measured those off most wait for others.
+TEST(calibration_of_steps_that_wait_for_the_network_is_wider)
+{
+    struct knowledge k = knowledge_open();
+    struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "hf-deepspeed", 1, 1024);
+    CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "a100-sxm-80gb"));
+    setup.layout.data = 16;
+    setup.layout.zero = 3;
+    double spread[2];
+    for (int i = 0; i < 2; i++) {
+        struct node node = { .gpus = 8,
+                             .link = "nvlink",
+                             .link_bytes_per_s = 300e9,
+                             .network_bytes_per_s_per_gpu = i ? 2e9 : 200e9 };
+        setup.node = &node;
+        spread[i] = calibration_step_spread(&setup);
+    }
+    CHECK(spread[1] > hypot(spread[0], 0.15));
+    CHECK(spread[1] < 0.32);
+}
+
 // Of two runs with the same description one is mostly faster.
 TEST(calibration_range_of_the_best_measured_holds_what_no_recipe_tells)
 {
