@@ -10,13 +10,20 @@ full() {
     [ $code = 3 ] && [ "$(cat "$work/said")" = "gpuhours: cannot write standard output: No space left on device" ] ||
         { echo "$* > /dev/full: exit $code: $(cat "$work/said")"; }
 }
+# A pipe that its only reader has left: of `a | b` the shell holds a copy for a moment.
+leave_pipe() {
+    rm -f "$work/pipe"
+    mkfifo "$work/pipe"
+    : <"$work/pipe" &
+    exec 9>"$work/pipe"
+    wait $!
+}
 closed() {
-    rm -f "$work/closed"
-    { while [ ! -e "$work/closed" ]; do sleep 0.01; done
-      "$GPUHOURS" "$@" 2>"$work/said"
-      echo $? >"$work/code"; } | { exec <&-; : >"$work/closed"; }
-    [ "$(cat "$work/code")" = 141 ] && [ ! -s "$work/said" ] ||
-        { echo "$* | closed: exit $(cat "$work/code"): $(cat "$work/said")"; }
+    leave_pipe
+    "$GPUHOURS" "$@" >&9 2>"$work/said" 9>&-
+    code=$?
+    exec 9>&-
+    [ $code = 141 ] && [ ! -s "$work/said" ] || { echo "$* | closed: exit $code: $(cat "$work/said")"; }
 }
 every_text full
 every_data full
@@ -30,9 +37,8 @@ for code in 0 7; do
     "$GPUHOURS" watch --quiet --plan "$work/plan.json" --out "$work/run.json" -- sh -c "exit $code" >/dev/full 2>"$work/said"
     echo "exit $?"
     grep -c 'cannot write standard output' "$work/said"
-    rm -f "$work/closed"
-    { while [ ! -e "$work/closed" ]; do sleep 0.01; done
-      "$GPUHOURS" watch --quiet --plan "$work/plan.json" --out "$work/run.json" -- sh -c "exit $code" 2>"$work/said"
-      echo "exit $?" >"$work/code"; } | { exec <&-; : >"$work/closed"; }
-    cat "$work/code"
+    leave_pipe
+    "$GPUHOURS" watch --quiet --plan "$work/plan.json" --out "$work/run.json" -- sh -c "exit $code" >&9 2>"$work/said" 9>&-
+    echo "exit $?"
+    exec 9>&-
 done

@@ -677,7 +677,7 @@ static const struct documents_key hosts_keys[] = {
     KEY("rows[].pareto", "boolean", "no other row is faster and cheaper"),
     KEY("rows[].chance_in_time", "number", "probability of meeting the deadline"),
     RANGE("rows[].run_hours", "hours of the run"),
-    RANGE("rows[].gpu_hours", "GPU hours"),
+    RANGE("rows[].gpu_hours", "hours for which GPUs are held, times GPUs; spot: as billed"),
     RANGE("rows[].billed_hours", "hours billed per instance"),
     RANGE("rows[].queue_hours", "hours until it starts"),
     RANGE("rows[].elapsed_hours", "hours from now to the result"),

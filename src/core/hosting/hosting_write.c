@@ -238,9 +238,10 @@ static void put_row(struct json_writer *w, const struct hosting *h, const struct
     json_put_bool(w, "pareto", row->pareto);
     json_put_number(w, "chance_in_time", row->chance_in_time);
     json_put_range(w, "run_hours", &row->run_hours);
-    struct range gpu_hours = { row->run_hours.low * (double)row->gpus,
-                               row->run_hours.mid * (double)row->gpus,
-                               row->run_hours.high * (double)row->gpus };
+    // A run on spot instances waits for new ones, and holds no GPU meanwhile.
+    const struct range *held = row->kind == OFFERS_SPOT ? &row->billed_hours : &row->run_hours;
+    double gpus = (double)row->gpus;
+    struct range gpu_hours = { held->low * gpus, held->mid * gpus, held->high * gpus };
     json_put_range(w, "gpu_hours", &gpu_hours);
     json_put_range(w, "billed_hours", &row->billed_hours);
     json_put_range(w, "queue_hours", &row->queue_hours);

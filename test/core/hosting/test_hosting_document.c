@@ -101,6 +101,31 @@ static void check_row(const struct json *row, double runs)
                1e-9);
 }
 
+TEST(hosting_counts_no_gpu_hours_while_a_run_waits_for_a_spot_instance)
+{
+    struct asked *a =
+        ask("{\"model\":\"llama-3.1-70b\",\"tokens\":\"100M\",\"method\":\"qlora\","
+            "\"gpu\":\"h100-sxm\",\"gpus\":8,\"stack\":\"hf-peft\",\"search\":false}");
+    struct out out = { .arena = &test_arena };
+    hosting_write(answer(a), &test_arena, &out);
+    struct json tree;
+    CHECK(!json_read(&tree, &test_arena, out_view(&out), "hosts"));
+    const struct json *rows = json_get(&tree, "rows");
+    int waits = 0, others = 0;
+    for (size_t i = 0; rows && i < rows->count; i++) {
+        const struct json *row = &rows->items[i];
+        bool spot = text_is(json_get_text(row, "kind"), "spot");
+        double hours = number(row, spot ? "billed_hours" : "run_hours", "p50");
+        double gpus = json_get_number(row, "gpus", NAN);
+        if (!(gpus > 0))
+            continue;
+        CHECK_NEAR(number(row, "gpu_hours", "p50"), hours * gpus, 1e-9);
+        waits += spot && hours < 0.9 * number(row, "run_hours", "p50");
+        others += !spot;
+    }
+    CHECK(waits > 0 && others > 0);
+}
+
 TEST(hosting_rows_follow_from_the_terms_of_their_document)
 {
     struct asked *a = ask(usual);
