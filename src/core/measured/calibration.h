@@ -56,6 +56,7 @@ struct calibration {
     const struct efficiency *stacks; // one row each, without spreads
     size_t stack_count;
     struct evidence evidence;
+    bool knows_trainers; // fitted for runs left out, with which their trainers were described
 };
 
 // One measured run against its estimate.
@@ -95,6 +96,13 @@ extern const double calibration_untold;
 // the time; and networks do, as far as GPUs wait for them.
 double calibration_step_spread(const struct setup *setup);
 
-// The stack's row with the spread of the setup: of its place, of the step list, and of the card's
-// rate where nobody measured it.
+// The stack's row with the spread of the setup: of its place, of the step list, and of a card or a
+// trainer that few have measured.
 struct efficiency calibration_at(const struct calibration *calibration, const struct setup *setup);
+
+// What a card, or a trainer, may hide of which runs of so many independent sources were measured: a
+// deviation of ln tokens/s. The built-in engine hides nothing: its description is its code.
+double calibration_strangeness(int64_t sources);
+double calibration_strange_card(const struct calibration *calibration, const struct gpu *gpu);
+double calibration_strange_trainer(const struct calibration *calibration,
+                                   const struct stack *stack);

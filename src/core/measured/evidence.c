@@ -156,6 +156,16 @@ const struct evidence_level *evidence_level(const struct evidence *e, const stru
     return best < count ? evidence_find(e, place->names[EVIDENCE_KIND], &terms[best]) : NULL;
 }
 
+int64_t evidence_sources(const struct evidence *e, enum evidence_factor factor, const char *level)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < e->count; i++)
+        if (e->levels[i].factor == (int)factor && same_text(e->levels[i].level, level) &&
+            e->levels[i].sources > most)
+            most = e->levels[i].sources;
+    return most;
+}
+
 // --- tails -------------------------------------------------------------------
 
 double evidence_tail(double normal)

@@ -81,6 +81,7 @@ struct evidence_row {
     struct text source;
     double error;       // ln(measured / forecast), forecast without anything from its source
     double step_spread; // what the step list is unsure of itself; the place's spread is the rest
+    bool is_strange;    // few have measured its card: what is inside there says little of others
     bool left_out;      // it does not count
 };
 
@@ -98,6 +99,10 @@ double evidence_spread(const struct evidence *evidence, const struct place *plac
 // The place's level of a factor, of a number the nearer one; NULL where nobody has measured it.
 const struct evidence_level *evidence_level(const struct evidence *evidence,
                                             const struct place *place, enum evidence_factor factor);
+
+// Independent sources of a level's runs, of the kind of model that has most of them.
+int64_t evidence_sources(const struct evidence *evidence, enum evidence_factor factor,
+                         const char *level);
 
 // Turns a standard normal variable into one with the tails of measured runs and the same P10, P50
 // and P90: Student's t with four degrees of freedom, rescaled.

@@ -83,11 +83,29 @@ static int percent_of(double log_spread)
     return (int)lround(100 * expm1(STATS_P90 * log_spread));
 }
 
+// "how little was measured of l4 (1 source)": what is strange about a plan, where it is the most of
+// what runs do not narrow.
+static const char *strange_words(const struct plan *plan, struct arena *arena)
+{
+    const struct calibration *c = &plan->data->calibration;
+    double card = calibration_strange_card(c, plan->chosen.gpu);
+    double trainer = calibration_strange_trainer(c, plan->stack);
+    enum evidence_factor factor = card > trainer ? EVIDENCE_GPU : EVIDENCE_STACK;
+    const char *name = plan->place.names[factor];
+    long long sources = (long long)evidence_sources(&c->evidence, factor, name);
+    if (hypot(card, trainer) < calibration_untold)
+        return NULL;
+    return sources ? text_format(arena, "how little was measured of %s (%lld source%s)", name,
+                                 sources, sources == 1 ? "" : "s")
+                   : text_format(arena, "that nobody has measured %s", name);
+}
+
 // What most of a range is that runs do not narrow.
-static const char *rest_words(const struct plan *plan)
+static const char *rest_words(const struct plan *plan, struct arena *arena)
 {
     const struct search_result *chosen = &plan->chosen;
     const struct timing *timing = &plan->estimate.timing;
+    const char *strange = strange_words(plan, arena);
     if (plan->stack->trainer_spread > 0)
         return "which trainer it is";
     if (plan->model->experts &&
@@ -95,8 +113,8 @@ static const char *rest_words(const struct plan *plan)
         return "what a loop over experts costs the host";
     if (chosen->layout.expert > 1)
         return "how evenly GPUs share the experts";
-    if (!level_at(plan, EVIDENCE_GPU) && !(chosen->gpu->measured_bf16_flops_per_s > 0))
-        return "the rate of this card's matrix products, which nobody measured";
+    if (strange)
+        return strange;
     return compute_network_share(timing) > compute_host_share(timing)
                ? "what the network and the pipeline really take"
                : "how fast the host launches kernels";
@@ -129,7 +147,7 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
     out_put(&out, "; these runs leave ± %d %%, with what no recipe tells ± %d %%", percent_of(runs),
             percent_of(known));
     if (percent_of(plan->prior.log_spread) > percent_of(known))
-        out_put(&out, "; the rest is %s", rest_words(plan));
+        out_put(&out, "; the rest is %s", rest_words(plan, arena));
     if (plan->prior.slow_tail >= SEEN_TAIL)
         out_put(&out,
                 "; on a machine whose CPU is slow, or shared with others, the speed may be %d %% "
@@ -171,6 +189,10 @@ void plan_put_evidence(struct json_writer *w, const struct plan *plan, struct ar
     json_put_number(w, "log_spread", plan->prior.log_spread);
     json_put_number(w, "slow_tail", plan->prior.slow_tail);
     json_put_number(w, "log_spread_unmeasured", exp(plan->data->calibration.evidence.log_widest));
+    json_put_number(w, "log_spread_card",
+                    calibration_strange_card(&plan->data->calibration, plan->chosen.gpu));
+    json_put_number(w, "log_spread_trainer",
+                    calibration_strange_trainer(&plan->data->calibration, plan->stack));
     for (int missing = 0; missing < 2; missing++) {
         json_open(w, missing ? "never_measured" : "measured", '[');
         for (int f = 0; f < EVIDENCE_FACTORS; f++)
