@@ -77,6 +77,7 @@ static const char *unmeasured(const struct plan *plan, struct arena *arena, bool
 }
 
 static const double SEEN_TAIL = 0.1; // worth a word
+static const int SEEN_REST = 3;      // likewise, in percent
 
 static int percent_of(double log_spread)
 {
@@ -146,7 +147,7 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
     double known = hypot(runs, calibration_untold);
     out_put(&out, "; these runs leave ± %d %%, with what no recipe tells ± %d %%", percent_of(runs),
             percent_of(known));
-    if (percent_of(plan->prior.log_spread) > percent_of(known))
+    if (percent_of(plan->prior.log_spread) > percent_of(known) + SEEN_REST)
         out_put(&out, "; the rest is %s", rest_words(plan, arena));
     if (plan->prior.slow_tail >= SEEN_TAIL)
         out_put(&out,
