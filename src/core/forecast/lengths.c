@@ -45,7 +45,7 @@ static enum err of_full_rows(struct range *out, struct arena *arena,
                              const struct workload_rule *rule, const struct setup *setup,
                              const struct workload *workload, double full)
 {
-    double typical = 0, mean = rule->mean_share.mid * rule->context;
+    double typical = 0, mean = workload_assumed_lengths(rule->context).mid;
     bool packed = rule->batching == BATCHING_PACKED;
     struct range padding, own = packed ? workload->processed_factor : (struct range){ 1, 1, 1 };
     TRY(seconds_at(&typical, &padding, arena, rule, setup, workload, fmax(1, mean)));

@@ -49,7 +49,6 @@ struct workload_rule {
     double labelled_share;      // of the tokens, those that the loss counts
     double mean_length;         // of the examples; NAN: assumed
     struct range length_spread; // usual deviation of the logarithm of lengths
-    struct range mean_share;    // of the context that an example fills, where that is unknown
     bool full_rows;             // lengths are unknown: every row is assumed to fill the context
     struct range grouped_fill, packed_fill; // useful tokens over processed ones
     struct vision_load images;              // per token of the data; zero: text alone
@@ -64,6 +63,10 @@ double workload_known_mean(const struct workload_rule *rule);
 
 // The same as a range: of the share of the context that an example fills, where nothing was said.
 struct range workload_mean_lengths(const struct workload_rule *rule);
+
+// What those means are taken to be where nobody says: P10, P50 and P90 of public data sets that are
+// trained on with that context.
+struct range workload_assumed_lengths(double context);
 
 // The deviation of the logarithm of assumed lengths. Rows end at the context, so that with a mean
 // near it they spread less than they usually do: P90 is the context at most.

@@ -83,13 +83,15 @@ static void add_lengths(struct plan *plan)
     add(plan, (struct assumption){
                   .name = "mean length",
                   .unit = "tokens",
-                  .value = { certain ? mean : rule->mean_share.low * rule->context, mean,
-                             certain ? mean : rule->mean_share.high * rule->context },
+                  .value = { certain ? mean : workload_mean_lengths(rule).low, mean,
+                             certain ? mean : workload_mean_lengths(rule).high },
                   .origin = request->token_spread > 0 ? ASSUMPTION_ESTIMATED
                             : measured                ? ASSUMPTION_MEASURED
                             : given                   ? ASSUMPTION_GIVEN
                                                       : ASSUMPTION_ASSUMED,
-                  .source = given && !measured ? NULL : source,
+                  .source = given && !measured    ? NULL
+                            : certain || measured ? source
+                                                  : "public data sets trained with this context",
               });
     if (!measured && !answers && !rule->full_rows)
         add(plan, (struct assumption){ "spread of lengths", "of the logarithm",

@@ -86,6 +86,7 @@ struct stack {
     double loss_bytes;          // kept per logit at the peak
     double loss_most_bytes;     // of all logits, where they are computed in chunks
     bool pads_vocabulary;       // the head has columns up to a multiple of 64 or more
+    bool fused_gelu;            // one kernel also where transformers runs GELU by its formula
     double loss_moved_bytes;    // per logit, forward and backward
     bool labelled_head;         // the head runs on labelled tokens only
     double launch_seconds;      // of the host per operation launched

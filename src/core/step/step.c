@@ -283,7 +283,8 @@ static void add_feed_forward(struct step_build *b, enum model_layer kind,
     double tokens = b->tokens, size = step_element_bytes(b),
            input = size * b->input_tokens * (double)model->width;
     bool remakes = b->request->stack->remakes && recipe->method == RECIPE_FULL;
-    bool composed = model->composed_gelu && kernels == STACK_EAGER;
+    bool composed =
+        model->composed_gelu && kernels == STACK_EAGER && !b->request->stack->fused_gelu;
     double held = model->gated ? kernels == STACK_EAGER ? 3 : 2 : 1; // gate, up, their activation
     bool sparse = kind == MODEL_SPARSE;
     double dense_width = (double)(sparse ? model->shared_width : model->ffn_width) / b->tensor;

@@ -2,6 +2,9 @@
 // lengths: a plan without lengths has a range that plans with lengths lie in.
 
 #include "core/forecast/lengths.h"
+
+#include "base/csv.h"
+#include "host/file.h"
 #include "test/core/planning.h"
 
 static const struct plan *plan_with(const char *settings, double mean)
@@ -34,6 +37,32 @@ TEST(lengths_that_are_assumed_range_from_the_hours_of_long_rows_to_those_of_shor
     check_holds("\"model\":\"llama-3.1-8b\",\"packing\":\"off\",\"micro_batch\":\"1\"");
     check_holds("\"model\":\"llama-3.1-8b\",\"packing\":\"off\",\"micro_batch\":\"4\"");
     check_holds("\"model\":\"llama-3.2-1b\",\"batching\":\"grouped\",\"micro_batch\":\"2\"");
+}
+
+TEST(lengths_that_are_assumed_hold_four_fifths_of_public_data_sets)
+{
+    struct csv csv = { 0 };
+    struct file file;
+    const char *path = "bench/data_lengths.csv";
+    CHECK(!file_open(&file, path));
+    CHECK(!csv_read(&csv, &test_arena, file.text, path, ','));
+    double sets = 0, inside = 0, shorter = 0;
+    for (size_t i = 0; i < csv.rows; i++) {
+        double mean = 0, context = 0;
+        CHECK(!text_read_number(&mean, csv_cell(&csv, i, csv_column(&csv, "mean_tokens"))));
+        if (text_read_number(&context, csv_cell(&csv, i, csv_column(&csv, "context"))) ||
+            context > 16384)
+            continue;
+        struct range assumed = workload_assumed_lengths(context);
+        sets++;
+        inside += mean >= assumed.low && mean <= assumed.high;
+        shorter += mean < assumed.mid;
+    }
+    file_close(&file);
+    fail(OK, "%s", ""); // a set of which no recipe is known has no context
+    CHECK(sets > 40);
+    CHECK(inside > 0.74 * sets && inside < 0.88 * sets);
+    CHECK(shorter > 0.4 * sets && shorter < 0.6 * sets);
 }
 
 TEST(lengths_that_are_unknown_reach_from_full_rows_to_typical_ones)
