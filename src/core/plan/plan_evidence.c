@@ -121,6 +121,13 @@ static const char *rest_words(const struct plan *plan, struct arena *arena)
                : "how fast the host launches kernels";
 }
 
+// The range of a run like none that was measured, on a card and by a trainer that nobody has.
+static double unmeasured_spread(const struct plan *plan)
+{
+    double strange = calibration_strangeness(0);
+    return hypot(exp(plan->data->calibration.evidence.log_widest), hypot(strange, strange));
+}
+
 const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
 {
     struct out out = { .arena = arena };
@@ -141,8 +148,7 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
     const char *missing = kind ? unmeasured(plan, arena, false) : NULL;
     if (missing)
         out_put(&out, "; none %s: widened", missing);
-    out_put(&out, "; without any the range would be ± %d %%",
-            percent_of(exp(evidence->log_widest)));
+    out_put(&out, "; without any the range would be ± %d %%", percent_of(unmeasured_spread(plan)));
     double runs = evidence_spread(evidence, &plan->place);
     double known = hypot(runs, calibration_untold);
     out_put(&out, "; these runs leave ± %d %%, with what no recipe tells ± %d %%", percent_of(runs),
@@ -189,7 +195,7 @@ void plan_put_evidence(struct json_writer *w, const struct plan *plan, struct ar
     json_open(w, "evidence", '{');
     json_put_number(w, "log_spread", plan->prior.log_spread);
     json_put_number(w, "slow_tail", plan->prior.slow_tail);
-    json_put_number(w, "log_spread_unmeasured", exp(plan->data->calibration.evidence.log_widest));
+    json_put_number(w, "log_spread_unmeasured", unmeasured_spread(plan));
     json_put_number(w, "log_spread_card",
                     calibration_strange_card(&plan->data->calibration, plan->chosen.gpu));
     json_put_number(w, "log_spread_trainer",
