@@ -33,8 +33,8 @@ enum record_format {
 };
 extern const char *const record_format_names[]; // by format, ended by NULL
 
-// What a column is that says of each answer whether it is a good one, true or false: rows of KTO.
-// It changes no token, so that no row is read for it.
+// What a column is that says of each answer whether it is a good one, true or false, or 1 or 0:
+// rows of KTO. It changes no token, so that no row is read for it.
 #define RECORD_VERDICT "label"
 
 enum record_field {

@@ -32,7 +32,15 @@ const char *const record_field_names[RECORD_FIELDS] = {
 
 // --- the columns of the first rows -------------------------------------------
 
-enum shape { IS_TEXT = 1, IS_LIST = 2, IS_OBJECT = 4, IS_OTHER = 8, IS_TURNS = 16, IS_BOOL = 32 };
+enum shape {
+    IS_TEXT = 1,
+    IS_LIST = 2,
+    IS_OBJECT = 4,
+    IS_NUMBER = 8,
+    IS_TURNS = 16, // text that may hold turns
+    IS_TRUTH = 32, // true or false, or as a number 1 or 0
+    IS_NO_TEXT = IS_NUMBER | IS_TRUTH,
+};
 
 struct column {
     struct text name; // "outer.key" for a key of an object
@@ -133,11 +141,16 @@ static int shape_of_text(struct text text)
     return turns || record_is_transcript(text) ? IS_TEXT | IS_TURNS : IS_TEXT;
 }
 
+static bool is_bit(struct text value)
+{
+    return text_is(value, "0") || text_is(value, "1");
+}
+
 // A table has truth values as text.
 static int shape_of_cell(struct text cell)
 {
-    bool truth = same_name(cell, TEXT("true")) || same_name(cell, TEXT("false"));
-    return truth ? IS_OTHER | IS_BOOL : shape_of_text(cell);
+    bool truth = same_name(cell, TEXT("true")) || same_name(cell, TEXT("false")) || is_bit(cell);
+    return truth ? IS_TRUTH : shape_of_text(cell);
 }
 
 static int shape_of(struct text value)
@@ -149,8 +162,8 @@ static int shape_of(struct text value)
     case JSON_OBJECT: return IS_OBJECT;
     case JSON_NULL:
     case JSON_NONE: return 0;
-    case JSON_BOOL: return IS_OTHER | IS_BOOL;
-    default: return IS_OTHER;
+    case JSON_BOOL: return IS_TRUTH;
+    default: return is_bit(value) ? IS_TRUTH : IS_NUMBER;
     }
 }
 
@@ -176,7 +189,7 @@ static void inspect_value(struct columns *columns, struct arena *arena, struct t
     int shape = shape_of(value);
     column->shapes |= shape;
     column->has_from = column->has_from || is_sharegpt(value, arena);
-    int64_t bytes = shape & IS_OTHER || !shape ? 0 : (int64_t)value.size;
+    int64_t bytes = shape & IS_NO_TEXT || !shape ? 0 : (int64_t)value.size;
     column->bytes += bytes;
     column->rows += shape != 0;
     columns->bytes += bytes;
@@ -482,7 +495,7 @@ static bool is_verdict(const struct record_schema *schema, const struct column *
     bool answers = schema->format <= RECORD_QUESTION;
     for (size_t i = 0; answers && i < sizeof names / sizeof *names; i++)
         if (same_name(column->name, text_of(names[i])))
-            return column->shapes == (IS_OTHER | IS_BOOL);
+            return column->shapes == IS_TRUTH;
     return false;
 }
 
@@ -526,7 +539,7 @@ static void list_all(struct record_schema *schema, struct arena *arena,
             .name = text_one_line(arena, column->name),
             .part = part,
             .share = share,
-            .is_text = (column->shapes & ~(IS_OTHER | IS_BOOL)) != 0,
+            .is_text = (column->shapes & ~IS_NO_TEXT) != 0,
         };
     }
 }
@@ -748,7 +761,7 @@ enum err record_detect_columns(struct record_schema *out, struct arena *arena,
             column->rows += cell.at != NULL;
             columns.bytes += (int64_t)cell.size;
         }
-        if (column->shapes != (IS_OTHER | IS_BOOL)) // of the text of a table anything may be read
+        if (column->shapes != IS_TRUTH) // of the text of a table anything may be read
             column->shapes |= IS_TEXT;
     }
     return decide(out, arena, &columns, format, fields);

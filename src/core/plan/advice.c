@@ -35,9 +35,9 @@ static const char *verdicts_as_sft(const struct plan *plan, struct arena *arena)
     (void)arena;
     if (!plan->request->has_verdicts || plan->request->objective != OBJECTIVE_AUTO)
         return NULL;
-    return "the data holds answers that are labelled true or false, and this forecast is for "
-           "supervised tuning on all of them; --objective kto forecasts KTO, --objective sft keeps "
-           "this one";
+    return "the data holds answers that are labelled true or false, or 1 or 0, and this forecast "
+           "is for supervised tuning on all of them; --objective kto forecasts KTO, --objective "
+           "sft keeps this one";
 }
 
 static const char *prompts_as_sft(const struct plan *plan, struct arena *arena)

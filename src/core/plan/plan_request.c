@@ -489,8 +489,8 @@ static enum err check_pairs(struct plan_request *request, const struct profile *
                     "--objective %s needs a chosen and a rejected answer in each row, but the rows "
                     "have the format %s; --fields chosen=NAME,rejected=NAME names the columns%s",
                     objective_names[kind], profile->format,
-                    request->has_verdicts ? "; for single answers that are labelled true or false "
-                                            "there is --objective kto"
+                    request->has_verdicts ? "; for single answers that are labelled true or "
+                                            "false, or 1 or 0, there is --objective kto"
                                           : "");
     return OK;
 }
