@@ -13,9 +13,11 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct asked {
-    const char *plan, *pilot, *pattern, *log, *out;
+    const char *plan, *pilot, *gpu, *pattern, *log, *out;
+    int64_t gpus;
     double tokens_per_step, price, grace, silent_minutes;
 } asked;
 
@@ -24,6 +26,10 @@ static const struct field asked_fields[] = {
           .fallback = "required"),
     FIELD(asked, pilot, TEXT, "pilot.json: the speed until the run's own is known", .value = "FILE",
           .fallback = ""),
+    FIELD(asked, gpu, TEXT, "GPU that the trainer runs on", .value = "NAME",
+          .fallback = "that of the plan"),
+    FIELD(asked, gpus, COUNT, "number of GPUs that it uses, over all nodes",
+          .fallback = "that of the plan"),
     FIELD(asked, price, PRICE, "price per GPU hour, e.g. 2.49 or 2.49/gpu-h",
           .fallback = "that of the plan"),
     FIELD(asked, tokens_per_step, NUMBER, "tokens per step, over all GPUs", .value = "TOKENS",
@@ -52,7 +58,9 @@ struct watch {
     struct command_line *line;
     struct wrapped run;
     struct outlook_plan plan;
-    struct steady prior; // of the pilot
+    struct pilot_configuration ran; // the plan's, on the GPUs that it runs on
+    bool elsewhere;                 // those are others than the plan's
+    struct steady prior;            // of the pilot
     bool has_prior;
     enum outlook_place warned;
     bool warned_of_silence;
@@ -75,6 +83,29 @@ static enum err read_pilot(struct watch *watch)
     return OK;
 }
 
+// Where the run was placed. A card that the catalog does not know stops no trainer; the layout on
+// other GPUs is not known.
+static void read_place(struct watch *watch)
+{
+    const struct pilot_configuration *planned = &watch->plan.configuration;
+    struct pilot_configuration *ran = &watch->ran;
+    struct catalog catalog;
+    const struct gpu *gpu;
+    *ran = *planned;
+    if (asked.gpu)
+        ran->gpu = data_open(&catalog, watch->line) || catalog_gpu(&gpu, &catalog, asked.gpu)
+                       ? asked.gpu
+                       : gpu->name;
+    fail(OK, "%s", "");
+    ran->gpus = asked.gpus > 0 ? asked.gpus : (int64_t)watch->plan.gpus;
+    watch->elsewhere = ran->gpus != (int64_t)watch->plan.gpus ||
+                       (planned->gpu && strcmp(ran->gpu, planned->gpu) != 0);
+    if (watch->elsewhere) {
+        ran->parallel = NULL;
+        ran->nodes = 0;
+    }
+}
+
 static enum err read_options(struct watch *watch)
 {
     struct command_line *line = watch->line;
@@ -91,6 +122,7 @@ static enum err read_options(struct watch *watch)
     TRY(file_try(asked.out)); // not at the end of a run of days
     TRY(file_read(&text, line->arena, asked.plan));
     TRY(outlook_plan_read(&watch->plan, line->arena, text, asked.plan));
+    read_place(watch);
     return asked.pilot ? read_pilot(watch) : OK;
 }
 
@@ -108,7 +140,7 @@ static struct outlook look(const struct watch *watch)
                                           .steady = known              ? &run->steady
                                                     : watch->has_prior ? &watch->prior
                                                                        : NULL,
-                                          .gpus = NAN,
+                                          .gpus = (double)watch->ran.gpus,
                                           .usd_per_gpu_hour = asked.price,
                                       });
 }
@@ -241,7 +273,7 @@ static void write_record(const struct watch *watch, const struct pilot *pilot,
     json_close(&w, '}');
     json_put_number(&w, "peak_bytes", pilot->peak_bytes);
     json_put_number(&w, "loss", watch->run.source->series.loss);
-    pilot_configuration_write(&watch->plan.configuration, &w);
+    pilot_configuration_write(&pilot->configuration, &w);
     json_close(&w, '}');
     out_char(out, '\n');
 }
@@ -285,10 +317,15 @@ static void doubt_peak(struct pilot *pilot, const struct command_line *line)
 static const char *not_learned(const struct watch *watch, const struct pilot *pilot,
                                const struct outlook *end)
 {
-    return is_complete(watch, end)
-               ? pilot->doubts
-               : text_format(watch->line->arena, "%.0f of %.0f steps are not the whole run",
-                             wrapped_steps(&watch->run), end->total);
+    const struct pilot_configuration *ran = &watch->ran, *planned = &watch->plan.configuration;
+    if (!is_complete(watch, end))
+        return text_format(watch->line->arena, "%.0f of %.0f steps are not the whole run",
+                           wrapped_steps(&watch->run), end->total);
+    if (watch->elsewhere)
+        return text_format(watch->line->arena, "it ran on %lld × %s, and the plan is for %lld × %s",
+                           (long long)ran->gpus, ran->gpu ? ran->gpu : "?",
+                           (long long)planned->gpus, planned->gpu ? planned->gpu : "?");
+    return pilot->doubts;
 }
 
 static enum err record(struct watch *watch, const struct outlook *end)
@@ -298,6 +335,7 @@ static enum err record(struct watch *watch, const struct outlook *end)
     struct out text = print_out(arena), document = { .arena = arena }, remarks = document;
     wrapped_pilot_fill(&pilot, arena, &watch->run, &watch->plan);
     pilot.as_of = data_today(arena);
+    pilot.configuration = watch->ran;
     doubt_peak(&pilot, watch->line);
     wrapped_remarks(&watch->run, arena, &remarks);
     write_summary(watch, &pilot, end, &text);
@@ -331,7 +369,7 @@ static enum err run(struct command_line *line)
         .silent_seconds = INFINITY,
         .sample_seconds = 1,
         .step_tokens = asked.tokens_per_step,
-        .gpus = (int)watch->plan.gpus,
+        .gpus = (int)watch->ran.gpus,
         .planned_tokens = outlook_step_tokens(&watch->plan),
         .planned_rows = watch->plan.configuration.global_batch,
         .sights = outlook_sights(&watch->plan),
@@ -359,9 +397,9 @@ static enum err run(struct command_line *line)
     return fail((enum err)code, "the trainer's exit code is %d", code);
 }
 
-static const char *const first[] = { "plan", "pilot",   "price",          "tokens_per_step",
-                                     "log",  "pattern", "silent_minutes", "grace",
-                                     "out",  NULL };
+static const char *const first[] = { "plan",           "pilot",           "gpu", "gpus",
+                                     "price",          "tokens_per_step", "log", "pattern",
+                                     "silent_minutes", "grace",           "out", NULL };
 
 static const struct command_example examples[] = {
     { "a run with its forecast GPU hours and cost, kept as a record",

@@ -256,7 +256,8 @@ struct outlook outlook_make(const struct outlook_plan *plan, const struct outloo
     double steps = fmax(out.total - now->steps, 0);
     plan_part(&out, plan, now->begun);
     double share = out.total > 0 ? steps / out.total : 1;
-    struct range rest = times(plan->wall_hours, 3600 * share);
+    // Until the rate is known, other GPUs are taken to need as many GPU hours.
+    struct range rest = times(plan->wall_hours, 3600 * share * plan->gpus / gpus);
     if (now->steady && now->steady->step_seconds.mid > 0 && !isnan(now->steady->step_seconds.low)) {
         out.measured = true;
         rest = measured_rest(plan, now, steps, share);

@@ -175,7 +175,7 @@ static void note_place(struct launch *job)
     else
         launch_note(job, "place: the plan's own %lld × %s on %lld node%s", (long long)plan->gpus,
                     launch_plain(arena, p->gpu), (long long)p->nodes, p->nodes > 1 ? "s" : "");
-    if (strcmp(p->gpu, plan->gpu) || p->nodes * p->gpus_per_node != plan->gpus)
+    if (launch_is_elsewhere(job))
         launch_note(job,
                     "the plan is for %lld × %s: watch compares the run with the plan's GPU hours; "
                     "for a plan of this place: gpuhours plan --plan %s --gpu %s --gpus %lld",

@@ -134,6 +134,11 @@ static void put_watch(const struct launch *job, const struct launch_node *node, 
     launch_shell_word(out, job->plan_at);
     out_put(out, " --out ");
     launch_shell_word(out, launch_record(job));
+    if (launch_is_elsewhere(job)) {
+        out_put(out, " --gpu ");
+        launch_shell_word(out, p->gpu);
+        out_put(out, " --gpus %lld", (long long)(p->nodes * p->gpus_per_node));
+    }
     if (!isnan(p->usd_per_hour))
         out_put(out, " --price %.4g", p->usd_per_hour / (double)p->gpus_per_node);
     out_put(out, " -- \"$@\"\n%sfi\n", node->restarts ? "    watched=yes\n" : "");

@@ -41,6 +41,7 @@ bool launch_regions_are_its_own(const char *provider);
 const char *launch_base(const char *path);
 bool launch_is_bucket(const char *path);             // "s3://…"
 const char *launch_record(const struct launch *job); // the file that watch writes at the end
+bool launch_is_elsewhere(const struct launch *job);  // not on the plan's own GPUs
 int64_t launch_memory_gib(const struct launch *job); // of a node, for the processes of the job
 
 // --- targets -----------------------------------------------------------------

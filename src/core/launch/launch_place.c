@@ -30,6 +30,12 @@ struct launch_place launch_place_of_plan(const struct launch_plan *plan)
     };
 }
 
+bool launch_is_elsewhere(const struct launch *job)
+{
+    const struct launch_place *p = job->place;
+    return strcmp(p->gpu, job->plan->gpu) != 0 || p->nodes * p->gpus_per_node != job->plan->gpus;
+}
+
 // The weights while they load, as planned, a quarter more, and what a process with CUDA and its
 // data loaders takes.
 static const double LOADING = 1.25, PROCESS_BYTES = 16 * 1073741824.0;

@@ -117,6 +117,15 @@ TEST(outlook_at_the_end_is_what_was_used)
     CHECK_NEAR(end.used_usd, 3 * end.gpu_hours.mid, 1e-9);
 }
 
+TEST(outlook_of_other_gpus_has_the_plans_gpu_hours_until_it_measures)
+{
+    struct outlook_plan plan = read_plan();
+    struct outlook_progress now = { .total = NAN, .gpus = 8, .usd_per_gpu_hour = NAN };
+    struct outlook start = outlook_make(&plan, &now);
+    CHECK_NEAR(start.gpu_hours.mid, plan.gpu_hours.mid, 1e-9);
+    CHECK_NEAR(start.wall_hours.mid, plan.wall_hours.mid / 2, 1e-9);
+}
+
 TEST(outlook_refuses_documents_that_are_not_plans)
 {
     struct outlook_plan plan;

@@ -24,6 +24,17 @@ TEST(launch_place_of_an_offer_has_its_p95_and_its_price)
     CHECK(spots > 0);
 }
 
+TEST(launch_tells_watch_where_it_placed_the_job)
+{
+    struct asking *a = asking(LAUNCH_SCRIPT);
+    CHECK(!strstr(file_of(a, usual_words), " --gpus "));
+    a->place.nodes = 2, a->place.gpus_per_node = 2;
+    CHECK(strstr(file_of(a, usual_words), " --gpu h100-sxm --gpus 4 -- "));
+    a->place = launch_place_of_plan(&a->plan);
+    a->place.gpu = "a100-80gb";
+    CHECK(strstr(file_of(a, usual_words), " --gpu a100-80gb --gpus 8 -- "));
+}
+
 TEST(launch_names_no_instance_of_a_price_that_is_for_gpus)
 {
     static const struct {
