@@ -186,13 +186,14 @@ def check(where, document, options):
         against = may_recommend(row, options)
         if bool(against) != bool(row["not_recommended"]):
             tell(where, row, f"not_recommended is {row['not_recommended']}, by the catalog {against}")
-        order.append((-(meets + (meets and not against)), rank))
-        checked["rows"] += 1
         safe = row["chance_in_time"] is None or row["chance_in_time"] >= 0.9
         budget = document["budget_usd"]
         sure = budget is None or row["cost_usd"]["p90"] <= budget
+        takes = meets and not against
+        order.append((-(meets + takes + (takes and safe and sure)), rank))
+        checked["rows"] += 1
         trust = (row.get("time", {}).get("stable"), safe, sure)
-        if meets and not against and (best is None or (trust, -rank) > best[:2]):
+        if takes and (best is None or (trust, -rank) > best[:2]):
             best = (trust, -rank, row)
     for a, b in zip(order, order[1:]):
         if a[0] > b[0] or (a[0] == b[0] and a[1] > b[1] * (1 + 1e-9) + 1e-9):

@@ -60,57 +60,23 @@ static enum hosting_reason refuse(const struct hosting_maker *m, const struct of
     return HOSTING_REASONS;
 }
 
-static struct hosting_row row_of(const struct offers_row *offer, enum offers_kind kind,
-                                 struct hosting_group *group)
-{
-    return (struct hosting_row){
-        .offer = offer,
-        .kind = kind,
-        .provider = offer->offer.provider,
-        .instance = offer->offer.instance,
-        .region = offer->offer.region ? offer->offer.region : "",
-        .group = group,
-    };
-}
-
 static struct hosting_candidate consider(struct hosting_maker *m, const struct offers_row *offer,
                                          enum offers_kind kind, struct hosting_group *group)
 {
     const struct hosting_request *r = m->request;
-    struct hosting_candidate c = { .offer = offer, .kind = kind, .group = group };
-    struct hosting_row row = row_of(offer, kind, group);
-    hosting_price(&row, m);
-    hosting_plan_move(&row, m);
-    hosting_plan_storage(&row, m);
-    double moved = row.move.in_hours + row.move.out_hours;
-    double run = group->middle.wall_seconds / 3600, billed = run + moved;
-    hosting_group_sample(&m->job, group);
-    struct range sampled = group->wall_hours;
-    if (kind == OFFERS_SPOT) {
-        struct hosting_spot_samples *spot =
-            hosting_spot_of(&m->job, group, offer->preemptions_per_hour);
-        hosting_spot_sample(&m->job, group, spot);
-        sampled = spot->wall_hours;
-        const struct hosting_spot *best = &spot->best;
-        run = best->wall_seconds / 3600;
-        billed = best->billed_seconds / 3600 + moved;
-    } else if (kind == OFFERS_RESERVED_1Y || kind == OFFERS_RESERVED_3Y) {
-        billed = hosting_sets(r->pattern, m->runs_per_month, billed) * HOSTING_HOURS_PER_MONTH /
-                 m->runs_per_month;
-    }
-    double slowdown = efficiency_slowdown(&group->efficiency);
-    if (kind == OFFERS_ON_DEMAND && offer->offer.price_kind == OFFER_BLOCK)
-        billed = 24 * ceil((run * slowdown + moved) / 24);
-    else if (kind == OFFERS_ON_DEMAND || kind == OFFERS_SPOT)
-        billed = hosting_billed_hours(&row, billed);
-    c.usd = row.usd_per_hour * (double)group->instances * billed + row.move.in_usd +
-            row.move.out_usd + hosting_storage_usd(&row.storage, run + moved);
+    struct hosting_row row = { 0 };
+    hosting_bill(&row, m, offer, kind, group);
+    struct hosting_candidate c = { .offer = offer,
+                                   .kind = kind,
+                                   .group = group,
+                                   .usd = row.cost_usd.mid,
+                                   .late_usd = row.cost_usd.high };
     // The slow end of the 80 % range. Deviations of the run and the queue are independent: they add
     // up as the root of their squares, and a tenth more where there is a queue, since rare long
     // waits are not normal.
-    struct range queue = hosting_queue(m, offer);
-    c.hours = queue.mid + moved + sampled.mid;
-    double slow = sampled.high - sampled.mid, queued = queue.high - queue.mid;
+    const struct range *queue = &row.queue_hours, *run = &row.run_hours;
+    c.hours = queue->mid + row.move.in_hours + row.move.out_hours + run->mid;
+    double slow = run->high - run->mid, queued = queue->high - queue->mid;
     c.late_hours = c.hours + (queued > 0 ? 1.1 : 1) * hypot(slow, queued);
     if (!isnan(r->hour_is_worth))
         c.worth_usd = c.hours * r->hour_is_worth;
@@ -139,10 +105,9 @@ static bool is_faster(const struct hosting_candidate *a, const struct hosting_ca
 // Whether the row of a candidate could not be recommended.
 static bool is_doubtful(struct hosting_maker *m, const struct hosting_candidate *c)
 {
-    struct hosting_row row = row_of(c->offer, c->kind, c->group);
-    row.instances = c->group->instances;
+    struct hosting_row row = { 0 };
+    hosting_bill(&row, m, c->offer, c->kind, c->group);
     row.run_hours.high = c->late_hours;
-    hosting_price(&row, m);
     hosting_doubt(&row, m);
     return row.doubt;
 }
@@ -159,12 +124,17 @@ static void compare(struct hosting_maker *m, struct hosting_candidate *best,
         if (is_better(&c, &best[kind]))
             best[kind] = c;
         bool limited = !isnan(m->request->budget) || !isnan(m->request->deadline);
-        bool sure = !(c.late_hours > m->request->deadline / 3600);
-        bool faster = is_faster(&c, &m->fastest), surer = sure && is_better(&c, &m->surest);
-        if (!limited || !c.in_budget || !(faster || surer) || is_doubtful(m, &c))
+        bool in_time = !(c.late_hours > m->request->deadline / 3600);
+        bool sure = in_time && !(c.late_usd > m->request->budget);
+        bool faster = is_faster(&c, &m->fastest);
+        bool sooner = in_time && is_better(&c, &m->surely_in_time);
+        bool surer = sure && is_better(&c, &m->surest);
+        if (!limited || !c.in_budget || !(faster || sooner || surer) || is_doubtful(m, &c))
             continue;
         if (faster)
             m->fastest = c;
+        if (sooner)
+            m->surely_in_time = c;
         if (surer)
             m->surest = c;
     }
@@ -260,6 +230,7 @@ static enum err walk(struct hosting_maker *m, const struct offers *offers)
         if (gpus[i])
             try_offer(m, &offers->rows[i], gpus[i]);
     add_candidate(m, &m->fastest);
+    add_candidate(m, &m->surely_in_time);
     add_candidate(m, &m->surest);
     for (size_t i = 0; i < catalog->gpu_count; i++)
         hosting_add_server(m, &catalog->gpus[i]);

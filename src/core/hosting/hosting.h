@@ -189,7 +189,6 @@ struct hosting_storage {
     const struct billing *terms; // where the price comes from; NULL: the offer itself, or free
     struct range usd;
 };
-double hosting_storage_usd(const struct hosting_storage *storage, double hours);
 
 // Standard deviation of log(price) for a price of that age.
 double hosting_price_spread(double age_days);

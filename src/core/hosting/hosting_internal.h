@@ -141,6 +141,7 @@ void hosting_assume(struct hosting *hosting, const struct hosting_job *job);
 void hosting_rank(struct hosting *hosting, struct arena *arena);
 // Whether the run fits in memory even at the upper end of the memory range.
 bool hosting_has_room(const struct hosting_row *row);
+bool hosting_surely_in_time(const struct hosting_row *row); // in 90 % of the samples
 int hosting_trust(const struct hosting_row *row);
 const char *hosting_spell_runs(double runs_per_month, struct arena *arena); // "0.5", "20", "2,000"
 void hosting_advise(struct hosting *hosting, struct hosting_job *job);
@@ -152,14 +153,14 @@ enum hosting_keeps {
     HOSTING_KEEPS_BOTH,
 };
 
-// A number of instances of one offer: its hours as sampled, its cost with every unknown at its
-// median.
+// A number of instances of one offer, with hours and cost as its row would have them.
 struct hosting_candidate {
     const struct offers_row *offer;
     enum offers_kind kind;
     struct hosting_group *group;
-    double worth_usd;              // of the hours, by --hour-is-worth
-    double hours, late_hours, usd; // from now to the result: median, and upper end of the range
+    double worth_usd;         // of the hours, by --hour-is-worth
+    double hours, late_hours; // from now to the result: median, and upper end of the range
+    double usd, late_usd;     // likewise
     bool in_budget;
     enum hosting_keeps keeps;
 };
@@ -174,8 +175,8 @@ struct hosting_maker {
     struct range queue_hours;
     const struct gpu *gpu; // --gpu, or NULL
     // Beside the count that is shown of each offer, where there are limits: the fastest within the
-    // budget, and the cheapest that is surely in time.
-    struct hosting_candidate fastest, surest;
+    // budget, the cheapest that is in time at P90, and the cheapest that keeps both limits at P90.
+    struct hosting_candidate fastest, surely_in_time, surest;
     // The chance to meet the deadline of the last row of each kind: offers of one instance in many
     // regions follow each other, and have the same.
     struct hosting_chance {
@@ -190,11 +191,9 @@ enum err hosting_check_words(const struct hosting_maker *m, const struct offers 
 enum err hosting_own_offer(struct hosting_maker *m, struct offers *offers); // of --price
 bool hosting_has_kind(const struct hosting_maker *m, enum offers_kind kind);
 
-// Sets the price of a row, its age and its terms; the row needs its provider, instance, kind and
-// offer.
-// Hours in whole units of the provider's, and at least its minimum; after hosting_price().
-double hosting_billed_hours(const struct hosting_row *row, double hours);
-void hosting_price(struct hosting_row *row, const struct hosting_maker *m);
+// Fills in what an offer is, takes and costs: price and terms, hours, move, storage, and their sum.
+void hosting_bill(struct hosting_row *row, struct hosting_maker *m, const struct offers_row *offer,
+                  enum offers_kind kind, struct hosting_group *group);
 
 // Sets row->stale and row->doubt: the rules of what can be recommended; see hosting_doubt.c.
 void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m);
@@ -202,12 +201,6 @@ void hosting_doubt(struct hosting_row *row, const struct hosting_maker *m);
 // Bytes of the model's weights as they are fetched, and bytes/s of the link that moves data.
 double hosting_model_bytes(const struct plan *plan);
 double hosting_link(const struct hosting_request *request);
-
-// Queue, and data to move, of an offer; the row needs its provider, region, kind, offer and group.
-struct range hosting_queue(const struct hosting_maker *m, const struct offers_row *offer);
-void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m);
-// The storage of the row, which needs its move too; its cost is not known yet.
-void hosting_plan_storage(struct hosting_row *row, const struct hosting_maker *m);
 
 void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
                        enum offers_kind kind, struct hosting_group *group);

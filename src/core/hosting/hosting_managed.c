@@ -76,7 +76,7 @@ static struct hosting_row *add_service(struct hosting_maker *m, const char *prov
     row->compute_usd = row->cost_usd = (struct range){ usd, usd, usd };
     row->run_hours = row->billed_hours = row->elapsed_hours = (struct range){ NAN, NAN, NAN };
     row->in_time = isnan(m->request->deadline); // the service gives no duration
-    row->in_budget = !(usd > m->request->budget);
+    row->in_budget = row->surely_in_budget = !(usd > m->request->budget);
     row->usd_per_hour = row->list_usd_per_hour = NAN;
     row->rank_usd = usd;
     row->age_days = NAN;

@@ -10,10 +10,22 @@
 
 // --- order -------------------------------------------------------------------
 
-// Rows that meet the limits come first, and of these the ones that can be recommended.
+static bool meets(const struct hosting_row *row)
+{
+    return row->in_time && row->in_budget;
+}
+
+bool hosting_surely_in_time(const struct hosting_row *row)
+{
+    return isnan(row->chance_in_time) || row->chance_in_time >= 0.9;
+}
+
+// Rows that meet the limits come first, of these the ones that can be recommended, and of these the
+// ones that meet them at P90 too.
 static int class_of(const struct hosting_row *row)
 {
-    return row->in_time && row->in_budget ? 1 + !row->doubt : 0;
+    bool surely = hosting_surely_in_time(row) && row->surely_in_budget;
+    return !meets(row) ? 0 : row->doubt ? 1 : 2 + surely;
 }
 
 static bool is_before(const struct hosting_row *a, const struct hosting_row *b)
@@ -27,11 +39,6 @@ static int by_rank(const void *a, const void *b)
     const struct hosting_row *x = *(const struct hosting_row *const *)a,
                              *y = *(const struct hosting_row *const *)b;
     return is_before(x, y) ? -1 : is_before(y, x) ? 1 : (x > y) - (x < y);
-}
-
-static bool meets(const struct hosting_row *row)
-{
-    return row->in_time && row->in_budget;
 }
 
 bool hosting_has_room(const struct hosting_row *row)
@@ -67,10 +74,9 @@ static bool is_pareto(const struct hosting *h, const struct hosting_row *row)
 // room in memory, then if it is in time in 90 % of the samples, then if P90 is in the budget.
 int hosting_trust(const struct hosting_row *row)
 {
-    bool in_time = isnan(row->chance_in_time) || row->chance_in_time >= 0.9;
-    return meets(row) && !row->doubt
-               ? 1 + hosting_has_room(row) * 4 + in_time * 2 + row->surely_in_budget
-               : 0;
+    return meets(row) && !row->doubt ? 1 + hosting_has_room(row) * 4 +
+                                           hosting_surely_in_time(row) * 2 + row->surely_in_budget
+                                     : 0;
 }
 
 static void pick(struct hosting *h)

@@ -66,7 +66,7 @@ double hosting_link(const struct hosting_request *request)
     return isnan(request->link) ? HOSTING_LINK_BYTES_PER_S : request->link;
 }
 
-void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
+static void plan_move(struct hosting_row *row, const struct hosting_maker *m)
 {
     const struct workload *workload = &m->job.plan->chosen.workload;
     const struct hosting_request *r = m->request;
@@ -104,13 +104,13 @@ void hosting_plan_move(struct hosting_row *row, const struct hosting_maker *m)
 
 // --- storage -----------------------------------------------------------------
 
-double hosting_storage_usd(const struct hosting_storage *s, double hours)
+static double storage_usd(const struct hosting_storage *s, double hours)
 {
     return s->bytes / 1e9 * s->usd_per_gb_month * hours / HOSTING_HOURS_PER_MONTH;
 }
 
 // An owned server has disks of its own. Data that is in the region already is paid for anyway.
-void hosting_plan_storage(struct hosting_row *row, const struct hosting_maker *m)
+static void plan_storage(struct hosting_row *row, const struct hosting_maker *m)
 {
     struct hosting_storage *s = &row->storage;
     *s = (struct hosting_storage){ .bytes = row->move.dataset_bytes +
@@ -145,7 +145,7 @@ static struct range widen(struct range usd, double spread)
     return (struct range){ usd.mid * exp(-below), usd.mid, usd.mid * exp(above) };
 }
 
-double hosting_billed_hours(const struct hosting_row *row, double hours)
+static double billed_hours(const struct hosting_row *row, double hours)
 {
     return hosting_billed_seconds(hours * 3600, row->granularity_seconds, row->minimum_seconds) /
            3600;
@@ -155,7 +155,7 @@ static void bill_by_time(struct hosting_row *row, const struct range *hours)
 {
     struct range usd;
     for (int i = 0; i < 3; i++) {
-        double billed = hosting_billed_hours(row, at(hours, i));
+        double billed = billed_hours(row, at(hours, i));
         set(&row->billed_hours, i, billed);
         set(&usd, i, billed * (double)row->instances * row->usd_per_hour);
     }
@@ -221,13 +221,13 @@ static void bill_spot(struct hosting_row *row, struct hosting_maker *m, struct h
     struct range busy = busy_hours(row, &spot->billed_hours);
     double moved = row->move.in_hours + row->move.out_hours;
     bill_by_time(row, &busy);
-    row->expected_usd = hosting_billed_hours(row, spot->best.billed_seconds / 3600 + moved) *
+    row->expected_usd = billed_hours(row, spot->best.billed_seconds / 3600 + moved) *
                         row->usd_per_hour * (double)row->instances;
     double on_demand = offers_price(offer, OFFERS_ON_DEMAND);
     if (!isnan(m->request->discount))
         on_demand *= 1 - m->request->discount;
-    row->on_demand_usd = hosting_billed_hours(row, group->middle.wall_seconds / 3600 + moved) *
-                         on_demand * (double)row->instances;
+    row->on_demand_usd = billed_hours(row, group->middle.wall_seconds / 3600 + moved) * on_demand *
+                         (double)row->instances;
 }
 
 static const char *limit_of(const struct hosting_row *row, const struct hosting_group *group)
@@ -276,7 +276,7 @@ struct hosting_row *hosting_new_row(struct hosting_maker *m)
     return row;
 }
 
-struct range hosting_queue(const struct hosting_maker *m, const struct offers_row *offer)
+static struct range queue_of(const struct hosting_maker *m, const struct offers_row *offer)
 {
     if (!offer || isnan(offer->queue_seconds))
         return m->queue_hours;
@@ -332,15 +332,20 @@ static void elapse(struct hosting_row *row, struct hosting_maker *m, const doubl
     row->surely_in_budget = !(row->cost_usd.high > m->request->budget);
 }
 
-static void finish(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
+// The sum of the terms of its cost.
+static void add_up(struct hosting_row *row, const struct hosting_maker *m)
 {
     double moved = row->move.in_usd + row->move.out_usd;
     struct range kept = busy_hours(row, &row->run_hours);
-    hosting_plan_storage(row, m);
+    plan_storage(row, m);
     for (int i = 0; i < 3; i++) {
-        set(&row->storage.usd, i, hosting_storage_usd(&row->storage, at(&kept, i)));
+        set(&row->storage.usd, i, storage_usd(&row->storage, at(&kept, i)));
         set(&row->cost_usd, i, at(&row->compute_usd, i) + moved + at(&row->storage.usd, i));
     }
+}
+
+static void finish(struct hosting_row *row, struct hosting_maker *m, const double *wall_seconds)
+{
     row->wall_seconds = wall_seconds;
     elapse(row, m, wall_seconds);
     // The mean of a lognormal price is above its median; an hour of waiting may have a value too.
@@ -351,7 +356,7 @@ static void finish(struct hosting_row *row, struct hosting_maker *m, const doubl
     hosting_doubt(row, m);
 }
 
-void hosting_price(struct hosting_row *row, const struct hosting_maker *m)
+static void price(struct hosting_row *row, const struct hosting_maker *m)
 {
     const struct offers_row *offer = row->offer;
     const struct billing *terms = terms_of(m, row->provider, row->instance);
@@ -372,10 +377,9 @@ void hosting_price(struct hosting_row *row, const struct hosting_maker *m)
         isnan(offer->minimum_seconds) ? terms->minimum_seconds : offer->minimum_seconds;
 }
 
-void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
-                       enum offers_kind kind, struct hosting_group *group)
+void hosting_bill(struct hosting_row *row, struct hosting_maker *m, const struct offers_row *offer,
+                  enum offers_kind kind, struct hosting_group *group)
 {
-    struct hosting_row *row = hosting_new_row(m);
     hosting_group_sample(&m->job, group);
     row->offer = offer;
     row->kind = kind;
@@ -387,19 +391,25 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     row->instance_gpus = offer->offer.gpus;
     row->gpus = group->gpus;
     row->run_hours = group->wall_hours;
-    row->queue_hours = hosting_queue(m, offer);
-    hosting_price(row, m);
-    hosting_plan_move(row, m);
-    const double *wall = group->wall_seconds;
+    row->queue_hours = queue_of(m, offer);
+    price(row, m);
+    plan_move(row, m);
     if (kind == OFFERS_SPOT) {
         bill_spot(row, m, group);
-        wall = hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->wall_seconds;
     } else if (kind != OFFERS_RESERVED_1Y && kind != OFFERS_RESERVED_3Y) {
         struct range busy = busy_hours(row, &group->wall_hours);
         (row->price_kind == OFFER_BLOCK ? bill_block : bill_by_time)(row, &busy);
     } else {
         bill_reserved(row, m);
     }
+    add_up(row, m);
+}
+
+void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
+                       enum offers_kind kind, struct hosting_group *group)
+{
+    struct hosting_row *row = hosting_new_row(m);
+    hosting_bill(row, m, offer, kind, group);
     row->disk_needed_bytes =
         row->move.model_bytes + row->move.dataset_bytes + 2 * group->overheads.save_bytes;
     row->local_disk_bytes =
@@ -407,7 +417,10 @@ void hosting_add_offer(struct hosting_maker *m, const struct offers_row *offer,
     if (row->local_disk_bytes == 0) // network disks, of any size
         row->local_disk_bytes = NAN;
     row->limit = limit_of(row, group);
-    finish(row, m, wall);
+    finish(row, m,
+           kind == OFFERS_SPOT
+               ? hosting_spot_of(&m->job, group, offer->preemptions_per_hour)->wall_seconds
+               : group->wall_seconds);
 }
 
 // --- ownership ---------------------------------------------------------------
@@ -453,7 +466,7 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
     row->as_of = isnan(m->request->server_price) ? owned.as_of : m->request->today;
     row->age_days = offers_days(row->as_of, m->request->today);
     row->ownership = owned;
-    hosting_plan_move(row, m);
+    plan_move(row, m);
     double busy = busy_hours(row, &row->run_hours).mid;
     row->sets = hosting_sets(m->request->pattern, m->runs_per_month, busy);
     double used = m->runs_per_month * row->run_hours.mid / row->sets / HOSTING_HOURS_PER_MONTH;
@@ -462,6 +475,7 @@ void hosting_add_server(struct hosting_maker *m, const struct gpu *gpu)
     row->commitment_usd = owned.server_usd.mid * row->sets * (double)row->instances;
     bill_by_month(row, m, month);
     row->limit = limit_of(row, group);
+    add_up(row, m);
     finish(row, m, group->wall_seconds);
     if (isnan(m->request->server_lead) && !isnan(m->request->deadline)) {
         row->in_time = false;

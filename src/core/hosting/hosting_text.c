@@ -56,13 +56,16 @@ static const char *machines(struct arena *arena, const struct hosting_row *row)
     return text_format(arena, "%lld×%s", (long long)row->gpus, row->group->gpu->name);
 }
 
-// The limit that it misses, or why it cannot be recommended, or the bottleneck.
+// The limit that it misses, or why it cannot be recommended, or the limit that P90 misses, or the
+// bottleneck.
 static const char *verdict(const struct hosting_row *row)
 {
-    return row->in_time && row->in_budget ? (row->doubt ? row->doubt_word : row->limit)
-           : row->in_time                 ? "over budget"
-           : row->in_budget               ? "too late"
-                                          : "late, costly";
+    if (!row->in_time || !row->in_budget)
+        return row->in_time ? "over budget" : row->in_budget ? "too late" : "late, costly";
+    return row->doubt                     ? row->doubt_word
+           : !hosting_surely_in_time(row) ? "late at P90"
+           : !row->surely_in_budget       ? "dear at P90"
+                                          : row->limit;
 }
 
 static void add_row(struct columns *columns, const struct out *out, const struct hosting_row *row)

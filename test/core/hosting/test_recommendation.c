@@ -346,9 +346,38 @@ TEST(hosting_prefers_an_offer_whose_p90_keeps_the_budget)
     CHECK(h->recommended && !strcmp(h->recommended->provider, "firm"));
     CHECK(strstr(h->reason, "within the budget") && !strstr(h->reason, "at the median"));
     CHECK(strstr(h->reason, "older") && strstr(h->reason, "over the budget at P90"));
+    CHECK(!strcmp(h->rows[0].provider, "firm"));             // and stands first
     a->request.budget = 1.01 * h->recommended->cost_usd.mid; // P90 of neither: the cheaper again
     h = answer(a);
     CHECK(h->recommended && !strcmp(h->recommended->provider, "older"));
+}
+
+// Where one instance is in time at the median alone, and of two the cheaper may cost too much.
+TEST(hosting_finds_the_number_of_instances_that_keeps_both_limits_at_p90)
+{
+    struct asked *a = ask(usual);
+    a->offers.count = 0;
+    a->request.kind = "on-demand";
+    add_own(a,
+            "provider,instance,gpu,gpus,on_demand_usd_per_hour,granularity_seconds,region,as_of\n"
+            "aws,p5.48xlarge,h100-sxm,8,20,1,us-east-1,2026-06-01\n"
+            "aws,p5.48xlarge,h100-sxm,8,20.6,1,us-west-2,2026-11-15\n");
+    const struct hosting_row *one = row_of(answer(a), "aws", NULL, OFFERS_ON_DEMAND);
+    CHECK(one->instances == 1);
+    double middle = one->elapsed_hours.mid, late = one->elapsed_hours.high;
+    a->request.gpus = 16;
+    const struct hosting *h = answer(a);
+    CHECK(h->count == 2 && !strcmp(h->rows[0].region, "us-east-1"));
+    double unsure = h->rows[0].cost_usd.high, sure = h->rows[1].cost_usd.high;
+    double deadline = fmax(middle, h->rows[0].elapsed_hours.high) * 1.01;
+    CHECK(sure < unsure && deadline < late);
+    a->request.gpus = 0;
+    a->request.deadline = deadline * 3600;
+    a->request.budget = (sure + unsure) / 2;
+    h = answer(a);
+    CHECK(h->recommended && h->recommended->instances == 2);
+    CHECK(!strcmp(h->recommended->region, "us-west-2") && h->recommended == &h->rows[0]);
+    CHECK(h->recommended->surely_in_budget && h->recommended->chance_in_time >= 0.9);
 }
 
 // A deadline keeps what a shorter one keeps: at P90, and at the median.
