@@ -110,6 +110,12 @@ struct text out_view(const struct out *out);
 
 const char *text_format(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+// "s", or nothing after 1: text_format(arena, "%lld run%s", runs, text_plural(runs)).
+static inline const char *text_plural(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
 const char *text_bytes(struct arena *arena, double bytes); // "41.2 GiB"
 // With as many digits more as tell it from another that is printed beside it: "14.83 GiB".
 const char *text_bytes_apart(struct arena *arena, double bytes, double other);

@@ -275,14 +275,16 @@ static void print_result(struct job *job)
     const struct batches *sums = &job->sums;
     print_put("  rows        %s of up to %s tokens, %s full\n", text_commas(arena, job->row_count),
               text_commas(arena, settings.context), text_share(arena, sums->fill));
-    print_put("  tokens      %s in %s documents, %s of them labelled\n",
+    print_put("  tokens      %s in %s document%s, %s of them labelled\n",
               text_commas(arena, job->tokens), text_commas(arena, job->documents),
+              text_plural((double)job->documents),
               text_share(arena, (double)job->labelled / (double)(job->tokens ? job->tokens : 1)));
     if (sums->cut_examples + sums->dropped_examples + job->bad_rows)
-        print_put("  lost        %s truncated, %s dropped, %s unusable rows: %s tokens\n",
+        print_put("  lost        %s truncated, %s dropped, %s unusable row%s: %s token%s\n",
                   text_commas(arena, sums->cut_examples),
                   text_commas(arena, sums->dropped_examples), text_commas(arena, job->bad_rows),
-                  text_commas(arena, sums->lost_tokens));
+                  text_plural((double)job->bad_rows), text_commas(arena, sums->lost_tokens),
+                  text_plural((double)sums->lost_tokens));
     print_put("  written     %s: ids.npy (int32), labels.npy (uint8), rows.npy and\n"
               "              documents.npy (int64: first token of each), index.json\n",
               request.out);

@@ -285,7 +285,8 @@ static enum err judge(const struct wrapped *run, struct arena *arena)
 {
     const struct child *child = &run->child;
     const struct step_series *series = &run->source->series;
-    const char *steps = text_format(arena, "%.0f steps", wrapped_steps(run));
+    const char *steps =
+        text_format(arena, "%.0f step%s", wrapped_steps(run), text_plural(wrapped_steps(run)));
     if (run->how == WRAPPED_INTERRUPTED)
         return fail((enum err)(128 + child->interrupted), "stopped by signal %d after %s",
                     child->interrupted, steps);

@@ -245,7 +245,7 @@ static enum err import_ledger(struct entries *out, struct arena *arena, const ch
     TRY(err);
     out->at = rows;
     if (lost)
-        print_note("%s: %zu entries could not be read", path, lost);
+        print_note("%s: %zu %s could not be read", path, lost, lost == 1 ? "entry" : "entries");
     return OK;
 }
 
@@ -298,7 +298,7 @@ static enum err import(struct command_line *line, struct ledger *ledger, struct 
     if (entries.count)
         TRY(ledger_add_all(ledger, history_fields, entries.at, sizeof *entries.at, entries.count,
                            &added));
-    out_put(out, "%zu of %zu entries were new\n", added, read);
+    out_put(out, "%zu of %zu %s new\n", added, read, read == 1 ? "entry was" : "entries were");
     return OK;
 }
 

@@ -129,8 +129,8 @@ static void put_linears(struct show *show, const struct model *model)
             columns_add(&columns, count(show->arena, l->active));
             columns_add(&columns, text_commas(show->arena, l->in * l->out * l->count));
         }
-        out_put(&show->out, "\n%lld %s layers\n", (long long)layers,
-                kind == MODEL_SPARSE ? "sparse" : "dense");
+        out_put(&show->out, "\n%lld %s layer%s\n", (long long)layers,
+                kind == MODEL_SPARSE ? "sparse" : "dense", text_plural((double)layers));
         columns_write(&columns, &show->out);
     }
 }
@@ -474,7 +474,8 @@ static enum err import_offers(struct show *show)
     struct offers_report report;
     struct out table = { .arena = show->arena, .columns = show->out.columns };
     TRY(prices_read(&offers, &report, show->arena, &source, import.import));
-    print_note("%s: %zu offers from %zu rows", import.import, offers.count, report.rows);
+    print_note("%s: %zu offer%s from %zu row%s", import.import, offers.count,
+               text_plural((double)offers.count), report.rows, text_plural((double)report.rows));
     offers_report_text(&report, show->arena, &table);
     print_error(out_string(&table));
     offers_write(&offers, &show->out);

@@ -310,9 +310,9 @@ static void put_text(const struct job *job, bool rows, struct out *out)
         usable += job->rows[i].setup != NULL;
     out_wrapped(out, 0, 0,
                 text_format(job->arena,
-                            "%zu runs, %zu usable (%.1f %%); each is forecast without the runs of "
+                            "%zu run%s, %zu usable (%.1f %%); each is forecast without the runs of "
                             "its own source",
-                            job->run_count, usable,
+                            job->run_count, text_plural((double)job->run_count), usable,
                             100.0 * (double)usable / (double)job->run_count));
     put_reasons(job, out);
     out_char(out, '\n');

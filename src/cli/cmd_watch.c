@@ -284,10 +284,11 @@ static void write_summary(const struct watch *watch, const struct pilot *pilot,
     struct arena *arena = watch->line->arena;
     double begun = wrapped_begun(&watch->run);
     const char *resumed = begun > 0 ? text_format(arena, ", from step %.0f on,", begun) : "";
-    out_put(out, "\n  run          %s of %s steps%s in %s\n  trainer      %s\n",
+    out_put(out, "\n  run          %s of %s step%s%s in %s\n  trainer      %s\n",
             text_commas(arena, (int64_t)wrapped_steps(&watch->run)),
-            end->total > 0 ? text_commas(arena, (int64_t)end->total) : "?", resumed,
-            text_seconds(arena, pilot->elapsed_seconds), child_ending(&watch->run.child, arena));
+            end->total > 0 ? text_commas(arena, (int64_t)end->total) : "?", text_plural(end->total),
+            resumed, text_seconds(arena, pilot->elapsed_seconds),
+            child_ending(&watch->run.child, arena));
     out_put(out, "  GPU hours    %s; planned%s: %s%s\n", text_hours(arena, end->used_gpu_hours),
             begun > 0 ? " for the rest" : "", spell_hours(arena, end->planned.gpu_hours),
             !is_complete(watch, end)       ? ""

@@ -502,15 +502,17 @@ static enum err conclude(struct pilot *out, struct job *job)
         double seconds = clock_seconds() - job->began, count = (double)job->steps.step_count;
         if (stop_asked)
             return fail(ERR_ANSWER,
-                        "stopped after %zu steps in %.0f s: too few for a result, which needs at "
+                        "stopped after %zu step%s in %.0f s: too few for a result, which needs at "
                         "least %d after the warm-up",
-                        job->steps.step_count, seconds, STEADY_LEAST);
+                        job->steps.step_count, text_plural(count), seconds, STEADY_LEAST);
         return fail(ERR_ANSWER,
-                    "%zu steps of %lld micro-batches in %.0f s are too few for a result, which "
+                    "%zu step%s of %lld micro-batch%s in %.0f s are too few for a result, which "
                     "needs at least %d steps after the warm-up: give --minutes %.0f, or a plan "
                     "with a smaller --global-batch",
-                    job->steps.step_count, (long long)job->training.settings.accumulation, seconds,
-                    STEADY_LEAST, ceil((STEADY_LEAST + 4) * seconds / fmax(1, count) / 60));
+                    job->steps.step_count, text_plural(count),
+                    (long long)job->training.settings.accumulation,
+                    job->training.settings.accumulation == 1 ? "" : "es", seconds, STEADY_LEAST,
+                    ceil((STEADY_LEAST + 4) * seconds / fmax(1, count) / 60));
     }
     fill_rate(out, job);
     pilot_fit_make(&out->fit, job->arena, job->steps.samples, job->steps.sample_count);

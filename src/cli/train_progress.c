@@ -143,11 +143,12 @@ void train_progress_plan(struct train_progress *progress, const struct training 
             text_count(&arena, (double)model_parameters(&t->decoder->model)),
             recipe_methods[t->setup.recipe->method]);
     out_put(&out, "  device      %s, %s\n", t->device->name, dtype_names[t->setup.compute]);
-    out_put(&out, "  data        %s %s, %s held out, in %s micro-batches\n",
+    out_put(&out, "  data        %s %s%s, %s held out, in %s micro-batch%s\n",
             text_commas(&arena, (int64_t)loader->train.lengths.count),
-            loader->settings.pairs ? "pairs" : "examples",
+            loader->settings.pairs ? "pair" : "example",
+            text_plural((double)loader->train.lengths.count),
             text_commas(&arena, (int64_t)loader->held_out.lengths.count),
-            text_commas(&arena, training->epoch_batches));
+            text_commas(&arena, training->epoch_batches), training->epoch_batches == 1 ? "" : "es");
     if (training->group->size > 1 && progress->read_bytes)
         out_put(&out, "  read        %s by %d ranks, at most %s by one\n",
                 text_bytes(&arena, (double)progress->read_bytes), training->group->size,
@@ -162,8 +163,9 @@ void train_progress_plan(struct train_progress *progress, const struct training 
         out_put(&out, ", from step %s on", text_commas(&arena, training->state.step));
     out_put(&out, "\n  memory      %s\n", text_bytes(&arena, (double)memory_bytes(t)));
     if (t->host_bytes)
-        out_put(&out, "  offloaded   %s in host memory: activations of %lld layers\n",
-                text_bytes(&arena, (double)t->host_bytes), (long long)t->setup.offloaded);
+        out_put(&out, "  offloaded   %s in host memory: activations of %lld layer%s\n",
+                text_bytes(&arena, (double)t->host_bytes), (long long)t->setup.offloaded,
+                text_plural((double)t->setup.offloaded));
     if (progress->explain)
         blocks_print(&t->blocks, &out);
     print_text(&out);

@@ -115,5 +115,5 @@ const char *manifest_name(struct arena *arena, const struct manifest *manifest,
     if (unit->files == 1)
         return path;
     return text_format(arena, "%s and %zu more file%s", path, unit->files - 1,
-                       unit->files == 2 ? "" : "s");
+                       text_plural(unit->files - 1));
 }

@@ -215,3 +215,9 @@ TEST(text_bytes_apart_has_the_digits_that_tell_two_sizes_apart)
     CHECK(!strcmp(text_bytes_apart(&test_arena, 27.7 * gib, 24 * gib), "27.7 GiB"));
     CHECK(!strcmp(text_bytes_apart(&test_arena, gib, gib), "1.00 GiB"));
 }
+
+TEST(text_of_one_thing_has_no_plural)
+{
+    CHECK(!*text_plural(1) && !strcmp(text_plural(0), "s") && !strcmp(text_plural(2), "s"));
+    CHECK(!strcmp(text_plural(1.5), "s"));
+}

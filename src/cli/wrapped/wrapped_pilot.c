@@ -286,8 +286,8 @@ static void doubt_steps(struct out *out, const struct step_series *series,
                                "plan's: its batches or its data are others",
                                series->last_step / epoch, planned));
     else if (isnan(epoch) && series->total > most * plan->steps)
-        doubt(out, text_format(out->arena, "it counts to %.0f steps, and the plan to %.0f",
-                               series->total, plan->steps));
+        doubt(out, text_format(out->arena, "it counts to %.0f step%s, and the plan to %.0f",
+                               series->total, text_plural(series->total), plan->steps));
 }
 
 // The batches of the trainer against the plan's, as far as it tells them. Trainers of reinforcement
@@ -303,11 +303,11 @@ static void doubt_batches(struct out *out, const struct wrapped *run,
     if (plan->objective)
         return;
     if (rows > 0 && series->micro_batch > 0 && rows != series->micro_batch)
-        doubt(out, text_format(out->arena, "its micro-batches have %.0f rows, and the plan's %.0f",
-                               series->micro_batch, rows));
+        doubt(out, text_format(out->arena, "its micro-batches have %.0f row%s, and the plan's %.0f",
+                               series->micro_batch, text_plural(series->micro_batch), rows));
     if (gpus && (double)gpus != of_node)
         doubt(out, text_format(out->arena, "it uses %lld GPU%s, and the plan %.0f", (long long)gpus,
-                               gpus == 1 ? "" : "s", of_node));
+                               text_plural(gpus), of_node));
     if (planned && !(series->global_batch > 0))
         doubt_steps(out, series, plan);
 }

@@ -15,11 +15,6 @@ enum { BARS = 14, BAR_START = 25, LABEL = 14, MARGIN = 9 };
 
 // --- the head ----------------------------------------------------------------
 
-static const char *plural(int64_t count, const char *singular, const char *plural)
-{
-    return count == 1 ? singular : plural;
-}
-
 static void print_words(struct out *out, const char *sentence)
 {
     out_wrapped(out, LABEL, LABEL, sentence);
@@ -63,9 +58,9 @@ static const char *pairs(const struct profile *profile, struct arena *arena)
 {
     bool paired = profile->format && !strcmp(profile->format, "preference");
     int64_t count = profile->examples / 2;
-    return paired ? text_format(arena, " (%s %s)", text_commas(arena, count),
-                                plural(count, "pair", "pairs"))
-                  : "";
+    return paired
+               ? text_format(arena, " (%s pair%s)", text_commas(arena, count), text_plural(count))
+               : "";
 }
 
 static void print_head(const struct profile *profile, struct arena *arena, struct out *out)
@@ -73,11 +68,11 @@ static void print_head(const struct profile *profile, struct arena *arena, struc
     int64_t bytes = 0;
     for (size_t i = 0; i < profile->file_count; i++)
         bytes += profile->files[i].bytes;
-    out_put(out, "  data        %s %s%s in %zu %s, %s%s%s%s\n",
-            text_commas(arena, profile->examples), plural(profile->examples, "example", "examples"),
-            pairs(profile, arena), profile->file_count,
-            plural((int64_t)profile->file_count, "file", "files"), text_bytes(arena, (double)bytes),
-            profile->format ? ": " : "", profile->format ? profile->format : "",
+    out_put(out, "  data        %s example%s%s in %zu file%s, %s%s%s%s\n",
+            text_commas(arena, profile->examples), text_plural(profile->examples),
+            pairs(profile, arena), profile->file_count, text_plural(profile->file_count),
+            text_bytes(arena, (double)bytes), profile->format ? ": " : "",
+            profile->format ? profile->format : "",
             profile_has_verdicts(profile) ? " with labels, as for KTO" : "");
     print_columns(profile, arena, out);
     if (profile->tokenizer)
@@ -188,28 +183,29 @@ static void print_batches(const struct profile *profile, struct arena *arena, st
     int64_t rows = settings->micro_batch * settings->accumulation * settings->ranks;
     bool packed = settings->batching == BATCHING_PACKED;
     out_put(out, "  batches     ");
-    print_words(out,
-                text_format(arena,
-                            "%s %s per epoch, %s %s per step, context %s, %s as in "
-                            "%s%s%s: %s tokens processed, %s of them padding; largest "
-                            "micro-batch %lld × %s (%s %s)",
-                            text_commas(arena, sums->steps), plural(sums->steps, "step", "steps"),
-                            text_commas(arena, rows), plural(rows, "row", "rows"),
-                            text_commas(arena, settings->context), methods[settings->batching],
-                            settings->stack, packed ? " " : "", packed ? settings->packer : "",
-                            text_commas(arena, sums->processed_tokens),
-                            text_share(arena, sums->padding_share), (long long)sums->worst.rows,
-                            text_commas(arena, sums->worst.width),
-                            text_commas(arena, sums->distinct_widths),
-                            plural(sums->distinct_widths, "width", "distinct widths")));
+    print_words(out, text_format(arena,
+                                 "%s step%s per epoch, %s row%s per step, context %s, %s as in "
+                                 "%s%s%s: %s tokens processed, %s of them padding; largest "
+                                 "micro-batch %lld × %s (%s%s width%s)",
+                                 text_commas(arena, sums->steps), text_plural(sums->steps),
+                                 text_commas(arena, rows), text_plural(rows),
+                                 text_commas(arena, settings->context), methods[settings->batching],
+                                 settings->stack, packed ? " " : "", packed ? settings->packer : "",
+                                 text_commas(arena, sums->processed_tokens),
+                                 text_share(arena, sums->padding_share),
+                                 (long long)sums->worst.rows, text_commas(arena, sums->worst.width),
+                                 text_commas(arena, sums->distinct_widths),
+                                 sums->distinct_widths == 1 ? "" : " distinct",
+                                 text_plural(sums->distinct_widths)));
     if (packed)
-        out_put(out, "              %s rows, %s full (lower bound: %s rows)\n",
-                text_commas(arena, sums->rows), text_share(arena, sums->fill),
-                text_commas(arena, sums->fewest_rows));
+        out_put(out, "              %s row%s, %s full (lower bound: %s)\n",
+                text_commas(arena, sums->rows), text_plural(sums->rows),
+                text_share(arena, sums->fill), text_commas(arena, sums->fewest_rows));
     if (sums->cut_examples + sums->dropped_examples)
-        out_put(out, "              %s examples cut, %s left out: %s tokens lost\n",
-                text_commas(arena, sums->cut_examples), text_commas(arena, sums->dropped_examples),
-                text_commas(arena, sums->lost_tokens));
+        out_put(out, "              %s example%s cut, %s left out: %s token%s lost\n",
+                text_commas(arena, sums->cut_examples), text_plural(sums->cut_examples),
+                text_commas(arena, sums->dropped_examples), text_commas(arena, sums->lost_tokens),
+                text_plural(sums->lost_tokens));
 }
 
 // --- rows to inspect ---------------------------------------------------

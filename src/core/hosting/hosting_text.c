@@ -298,9 +298,9 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
     if (row->kind == OFFERS_OWN)
         explain_machine(&row->offer->machine, arena, out);
     if (!offers_is_rented(row->kind) && row->kind != OFFERS_OWN)
-        out_put(out, "  %.0f commitment%s for a month, shared by %s runs: %.1f h billed each\n",
-                row->sets, row->sets > 1 ? "s" : "", hosting_spell_runs(h->runs_per_month, arena),
-                row->billed_hours.mid);
+        out_put(out, "  %.0f commitment%s for a month, shared by %s run%s: %.1f h billed each\n",
+                row->sets, text_plural(row->sets), hosting_spell_runs(h->runs_per_month, arena),
+                text_plural(h->runs_per_month), row->billed_hours.mid);
     else
         out_put(out, "  billed           %.4f h: in steps of %.0f s, at least %.0f s%s\n",
                 row->billed_hours.mid, row->granularity_seconds, row->minimum_seconds,
@@ -311,7 +311,8 @@ static void explain_money(const struct hosting *h, const struct hosting_row *row
     if (row->kind != OFFERS_OWN)
         out_put(out, " (list $%.4f of %s, %s)", row->list_usd_per_hour,
                 row->as_of ? row->as_of : "an unknown date",
-                row->age_days >= 0  ? text_format(arena, "%.0f days old", row->age_days)
+                row->age_days >= 0  ? text_format(arena, "%.0f day%s old", row->age_days,
+                                                  text_plural(rint(row->age_days)))
                 : row->age_days < 0 ? "in the future"
                                     : "age unknown");
     out_char(out, '\n');
@@ -350,10 +351,10 @@ void hosting_explain(const struct hosting *h, const struct hosting_row *row, str
     out_put(out, "%s %s%s%s, %s\n", row->provider, row->instance, placed ? " in " : "",
             placed ? row->region : "", offers_kind_names[row->kind]);
     if (row->group) {
-        out_put(out, "  %lld GPU%s on %lld whole instance%s of %lld GPUs: %s\n",
-                (long long)row->gpus, row->gpus > 1 ? "s" : "", (long long)row->instances,
-                row->instances > 1 ? "s" : "", (long long)row->instance_gpus,
-                plan_spell(&row->group->result, arena));
+        out_put(out, "  %lld GPU%s on %lld whole instance%s of %lld GPU%s: %s\n",
+                (long long)row->gpus, text_plural(row->gpus), (long long)row->instances,
+                text_plural(row->instances), (long long)row->instance_gpus,
+                text_plural((double)row->instance_gpus), plan_spell(&row->group->result, arena));
         explain_time(row, arena, out);
     }
     if (row->kind == OFFERS_SPOT)

@@ -676,13 +676,14 @@ const char *offers_report_spell(const struct offers_report *r, struct arena *are
     size_t refused = 0;
     for (int i = 0; i < OFFERS_REFUSALS; i++)
         refused += r->refused[i];
-    out_put(&out, "%zu offers from %zu rows", r->kept, r->rows);
+    out_put(&out, "%zu offer%s from %zu row%s", r->kept, text_plural((double)r->kept), r->rows,
+            text_plural((double)r->rows));
     if (refused)
         out_put(&out, "; %zu refused: gpuhours show offers --import lists why", refused);
     if (r->unplaced)
-        out_put(&out, "; %zu do not state their country: never recommended", r->unplaced);
+        out_put(&out, "; %zu without a country: never recommended", r->unplaced);
     if (r->undated)
-        out_put(&out, "; %zu prices have no date: never recommended (column as_of)", r->undated);
+        out_put(&out, "; %zu without a date: never recommended (column as_of)", r->undated);
     return out_string(&out);
 }
 

@@ -174,7 +174,7 @@ static void note_place(struct launch *job)
                     (long long)(p->nodes * p->gpus_per_node), launch_plain(arena, p->gpu));
     else
         launch_note(job, "place: the plan's own %lld × %s on %lld node%s", (long long)plan->gpus,
-                    launch_plain(arena, p->gpu), (long long)p->nodes, p->nodes > 1 ? "s" : "");
+                    launch_plain(arena, p->gpu), (long long)p->nodes, text_plural(p->nodes));
     if (launch_is_elsewhere(job))
         launch_note(job,
                     "the plan is for %lld × %s: watch compares the run with the plan's GPU hours; "
@@ -215,9 +215,9 @@ static void note_limit(struct launch *job)
         launch_note(job, "no price cap: %s has no field for one", launch_targets[job->request->to]);
     if (job->save_steps && !job->is_engine)
         launch_note(job,
-                    "checkpoints: let the trainer save every %lld steps (%s) and resume from the "
+                    "checkpoints: let the trainer save every %lld step%s (%s) and resume from the "
                     "newest one without being told",
-                    (long long)job->save_steps,
+                    (long long)job->save_steps, text_plural((double)job->save_steps),
                     text_seconds(arena, (double)job->save_steps * p->step_seconds));
 }
 

@@ -70,8 +70,8 @@ void launch_head(const struct launch *job, struct out *out)
                 text_seconds(arena, 3600 * p->hours), text_seconds(arena, 3600 * p->hours_p95),
                 p->spot ? " with waits for spot instances" : "", (long long)job->grace_seconds));
     if (job->save_steps)
-        comment(out, text_format(arena, "Checkpoints: every %lld steps (%s)%s.",
-                                 (long long)job->save_steps,
+        comment(out, text_format(arena, "Checkpoints: every %lld step%s (%s)%s.",
+                                 (long long)job->save_steps, text_plural((double)job->save_steps),
                                  text_seconds(arena, (double)job->save_steps * p->step_seconds),
                                  job->is_engine ? "" : "; set this in your trainer"));
 }

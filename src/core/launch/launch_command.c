@@ -301,7 +301,7 @@ static enum err check_processes(const struct launch *job, char *const *words)
                             "%s asks for %.20s processes, and there %s %lld GPU%s%s; leave the "
                             "option out, or plan for more (--gpus)",
                             counts[c].option, value, gpus == 1 ? "is" : "are", (long long)gpus,
-                            gpus == 1 ? "" : "s",
+                            text_plural(gpus),
                             p->nodes > 1 && !counts[c].total ? " on each node" : "");
         }
     return OK;
@@ -321,7 +321,7 @@ static enum err add_command(struct launch *job, char *const *words)
         launch_note(job,
                     "the command starts once on each node and finds its %lld GPU%s by itself; "
                     "torchrun and accelerate launch are given the number of GPUs and nodes",
-                    (long long)job->place->gpus_per_node, job->place->gpus_per_node > 1 ? "s" : "");
+                    (long long)job->place->gpus_per_node, text_plural(job->place->gpus_per_node));
     return OK;
 }
 

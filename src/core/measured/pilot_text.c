@@ -45,8 +45,9 @@ static void put_doubts(const struct pilot *pilot, struct out *out)
 static void put_steps(const struct pilot *pilot, struct arena *arena, struct out *out)
 {
     const struct pilot_seconds *s = &pilot->step_seconds;
-    const char *warmup = text_format(arena, "%lld measured after %lld warm-up steps",
-                                     (long long)pilot->steps, (long long)pilot->warmup_steps);
+    const char *warmup =
+        text_format(arena, "%lld measured after %lld warm-up step%s", (long long)pilot->steps,
+                    (long long)pilot->warmup_steps, text_plural((double)pilot->warmup_steps));
     out_labelled(out, "steps",
                  isnan(s->p50)
                      ? warmup

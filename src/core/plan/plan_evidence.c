@@ -137,8 +137,8 @@ const char *plan_evidence_words(const struct plan *plan, struct arena *arena)
         out_put(&out, "no run of %s was measured", kind_words(plan));
     else
         out_put(&out, "%lld measured run%s of %s (%lld source%s)", (long long)kind->runs,
-                kind->runs == 1 ? "" : "s", kind_words(plan), (long long)kind->sources,
-                kind->sources == 1 ? "" : "s");
+                text_plural(kind->runs), kind_words(plan), (long long)kind->sources,
+                text_plural(kind->sources));
     for (int i = 0, shown = 0; i < TOLD; i++) {
         const struct evidence_level *level = level_at(plan, told[i].factor);
         if (level)

@@ -165,8 +165,8 @@ static void put_speed(const struct plan *plan, struct arena *a, struct out *out)
             : text_format(a,
                           "exp(%.3f ± %.3f): measured over roofline, %lld run%s of %lld source%s "
                           "(%s)%s%s",
-                          e->log_mid, e->log_spread, (long long)e->runs, e->runs == 1 ? "" : "s",
-                          (long long)e->sources, e->sources == 1 ? "" : "s", e->stack,
+                          e->log_mid, e->log_spread, (long long)e->runs, text_plural(e->runs),
+                          (long long)e->sources, text_plural(e->sources), e->stack,
                           e->own ? "; your ledger: " : "",
                           e->own ? plan_ledger_words(plan, a) : ""));
     if (!e->is_piloted)
@@ -186,7 +186,7 @@ static void put_overheads(const struct plan *plan, struct arena *a, struct out *
         [OVERHEAD_STARTUP] = origin_words(&o->startup_seconds, a),
         [OVERHEAD_COMPILATION] = origin_words(&o->compile_seconds, a),
         [OVERHEAD_WIDTHS] = text_format(a, "%.0f new batch width%s, %s each; the first steps %s",
-                                        o->new_widths, o->new_widths == 1 ? "" : "s",
+                                        o->new_widths, text_plural(o->new_widths),
                                         text_seconds(a, o->first_width_seconds.value.mid),
                                         text_seconds(a, o->first_steps_seconds.value.mid)),
         [OVERHEAD_LOADING] =
@@ -248,8 +248,8 @@ static void put_scaling(const struct plan *plan, struct arena *a, struct out *ou
     const struct search_result *own = &plan->chosen, *first = NULL;
     if (!plan->scaling_count)
         return;
-    out_put(out, "\n8 The same GPU in other numbers, %.0f rows per optimizer step\n",
-            own->workload.global_batch);
+    out_put(out, "\n8 The same GPU in other numbers, %.0f row%s per optimizer step\n",
+            own->workload.global_batch, text_plural(own->workload.global_batch));
     for (size_t i = 0; i < plan->scaling_count; i++) {
         const struct search_result *r = &plan->scaling[i];
         bool alike = plan->fits && r->workload.micro_batch == own->workload.micro_batch &&

@@ -464,9 +464,10 @@ static enum err fill_gpus(struct filling *f, int64_t gpus)
     int64_t nodes = number(f, FACT_NODES, 1), each = number(f, FACT_GPUS_PER_NODE, 0);
     int64_t all = number(f, FACT_GPUS, 0);
     if (all && each && all != each * nodes)
-        trainer_config_contradict(f->config, "%s is %lld GPUs but %s makes %lld; using %lld",
-                                  place(f, FACT_GPUS), (long long)all, place(f, FACT_GPUS_PER_NODE),
-                                  (long long)(each * nodes), (long long)all);
+        trainer_config_contradict(f->config, "%s is %lld GPU%s but %s makes %lld; using %lld",
+                                  place(f, FACT_GPUS), (long long)all, text_plural((double)all),
+                                  place(f, FACT_GPUS_PER_NODE), (long long)(each * nodes),
+                                  (long long)all);
     f->gpus = all ? all : each * nodes;
     if (f->gpus > PLAN_MOST_GPUS)
         return fail(ERR_INPUT, "--from: %lld GPUs are more than %d", (long long)f->gpus,

@@ -136,7 +136,7 @@ const char *plan_images_words(const struct plan *plan, struct arena *arena)
                        "%.3g per example, %s token%s each on average: %s of the tokens; encoder of "
                        "%s weights, %s: %s of a step",
                        load.images / plan->chosen.workload.examples, text_commas(arena, each),
-                       each == 1 ? "" : "s", text_share(arena, load.tokens / plan->rule.tokens),
+                       text_plural(each), text_share(arena, load.tokens / plan->rule.tokens),
                        text_count(arena, weights),
                        plan->chosen.recipe.trains_encoder ? "trained too" : "frozen",
                        text_share(arena, share_of_step(plan)));

@@ -59,7 +59,7 @@ const char *plan_ledger_words(const struct plan *plan, struct arena *arena)
     return text_format(arena,
                        "%lld run%s of yours moved the assumed speed by × %.2f: %s GPU hours, %s "
                        "without%s; --ledger off forecasts without %s",
-                       (long long)runs, runs == 1 ? "" : "s", speed_factor(plan),
+                       (long long)runs, text_plural(runs), speed_factor(plan),
                        text_hours(arena, plan->forecast.gpu_hours.mid),
                        text_hours(arena, plan->gpu_hours_without_ledger.mid),
                        nearest_words(plan, arena), runs == 1 ? "it" : "them");

@@ -46,7 +46,7 @@ static const char *price_source(const struct plan *plan, struct arena *arena)
         return "";
     bool same = !strcmp(price->oldest, price->newest);
     return text_format(arena, "; %zu provider%s, prices of %s%s%s", price->offers,
-                       price->offers == 1 ? "" : "s", price->oldest, same ? "" : " to ",
+                       text_plural(price->offers), price->oldest, same ? "" : " to ",
                        same ? "" : price->newest);
 }
 
@@ -90,7 +90,7 @@ const char *plan_repeats_words(const struct plan *plan, struct arena *arena)
         return NULL;
     const char *further =
         repeats ? text_format(arena, "%.3g further run%s%s", o->retries.value.mid,
-                              o->retries.value.mid == 1 ? "" : "s", fails ? ", and " : "")
+                              text_plural(o->retries.value.mid), fails ? ", and " : "")
                 : "";
     const char *failed = !fails    ? ""
                          : repeats ? "attempts that fail and resume from their last checkpoint"
@@ -127,7 +127,7 @@ static void put_sweep(const struct plan *plan, struct arena *arena, struct out *
                     "%lld runs, %lld at a time on %.0f GPU%s: %s GPU hours (%s – %s), %s (%s – "
                     "%s)%s%s%s",
                     (long long)s->runs, (long long)s->parallel, s->peak_gpus,
-                    s->peak_gpus == 1 ? "" : "s",
+                    text_plural(s->peak_gpus),
                     out_styled(out, OUT_NUMBER, text_hours(arena, s->gpu_hours.mid)),
                     text_hours(arena, s->gpu_hours.low), text_hours(arena, s->gpu_hours.high),
                     text_seconds(arena, s->wall_hours.mid * 3600),
@@ -206,8 +206,9 @@ const char *plan_filled_words(const struct memory *memory, int planned, const st
         return NULL;
     const char *where = !lighter
                             ? text_format(arena, "checkpointing %s", recipe_checkpointings[level])
-                            : text_format(arena, "checkpointing %s in %lld layers, %s in %lld",
+                            : text_format(arena, "checkpointing %s in %lld layer%s, %s in %lld",
                                           recipe_checkpointings[level - 1], (long long)lighter,
+                                          text_plural((double)lighter),
                                           recipe_checkpointings[level], (long long)others);
     return text_format(arena, "gpuhours train %s: %s, %s in all",
                        level > planned ? "recomputes more, to leave the card some room"
@@ -284,11 +285,12 @@ static const char *rows_words(const struct plan *plan, struct arena *arena)
     const char *own = r->gpus > 0 ? text_format(arena, " on %.0f of the GPUs", r->gpus) : "";
     return text_format(
         arena,
-        "%.0f prompts of %.0f tokens%s × %.0f answer%s of %.0f tokens on average (P10 %.0f, P50 "
+        "%.0f prompt%s of %.0f tokens%s × %.0f answer%s of %.0f tokens on average (P10 %.0f, P50 "
         "%.0f, P90 %.0f, at most %.0f) by %s%s%s",
-        r->prompts, r->prompt_length, plan_assumes_prompts(plan->request) ? " (assumed)" : "",
-        r->generations, r->generations == 1 ? "" : "s", rollout_mean_length(r), r->p10, r->p50,
-        r->p90, r->limit, r->sampler->title, own, where);
+        r->prompts, text_plural(r->prompts), r->prompt_length,
+        plan_assumes_prompts(plan->request) ? " (assumed)" : "", r->generations,
+        text_plural(r->generations), rollout_mean_length(r), r->p10, r->p50, r->p90, r->limit,
+        r->sampler->title, own, where);
 }
 
 // What of answers is older than the weights that are trained, and what is sampled in vain.
@@ -297,7 +299,7 @@ static const char *sampling_words(const struct plan *plan, struct arena *arena)
     const struct rollout *r = &plan->rollout;
     const char *stale = r->async_steps > 0
                             ? text_format(arena, ", answers by weights up to %.0f step%s old",
-                                          r->async_steps, r->async_steps > 1 ? "s" : "")
+                                          r->async_steps, text_plural(r->async_steps))
                             : "";
     return r->oversampling > 1 ? text_format(arena, ", %.3g sampled for each that is trained on%s",
                                              r->oversampling, stale)
@@ -366,13 +368,13 @@ static void put_run(const struct plan *plan, struct arena *arena, struct out *ou
         objective_samples(plan->objective.kind) // steps say how many prompts
             ? ""
             : text_format(arena, " × %s epoch%s", workload_spell_epochs(workload->epochs, arena),
-                          workload->epochs == 1 ? "" : "s");
+                          text_plural(workload->epochs));
     put_line(out, "run",
              text_format(arena, "%s tokens%s, %s: %s processed in %s step%s of %s",
                          text_count(arena, workload->tokens), passes, rows,
                          text_count(arena, workload->processed_tokens),
-                         text_commas(arena, llround(workload->steps)),
-                         workload->steps == 1 ? "" : "s", text_seconds(arena, step_seconds(plan))));
+                         text_commas(arena, llround(workload->steps)), text_plural(workload->steps),
+                         text_seconds(arena, step_seconds(plan))));
     if (plan_images_words(plan, arena))
         put_line(out, "images", plan_images_words(plan, arena));
     if (plan->objective.kind != OBJECTIVE_SFT)
@@ -459,8 +461,9 @@ static void put_alternatives(const struct plan *plan, struct arena *arena, struc
     out_char(out, '\n');
     out_heading(out, "Alternatives");
     columns_write(&columns, out);
-    out_put(out, "  %s configurations considered, %s fit\n",
+    out_put(out, "  %s configuration%s considered, %s fit\n",
             text_commas(arena, (int64_t)plan->search.considered),
+            text_plural((double)plan->search.considered),
             text_commas(arena, (int64_t)plan->search.fitting));
 }
 

@@ -98,11 +98,12 @@ static void draw_lengths(struct report_page *page, struct report_section *s, con
         page, s,
         (struct chart){ .kind = CHART_HISTOGRAM,
                         .title = "Examples by length",
-                        .alt = text_format(arena,
-                                           "%s examples; a context window of %s tokens truncates "
-                                           "%s of them.",
-                                           text_count(arena, b->examples), whole(arena, window),
-                                           text_count(arena, b->cut_examples)),
+                        .alt =
+                            text_format(arena,
+                                        "%s example%s; a context window of %s tokens truncates "
+                                        "%s of them.",
+                                        text_count(arena, b->examples), text_plural(b->examples),
+                                        whole(arena, window), text_count(arena, b->cut_examples)),
                         .x = { .title = "tokens per example", .unit = CHART_COUNT, .log = b->log },
                         .y = { .title = "examples", .unit = CHART_COUNT },
                         .series = series,
@@ -192,11 +193,12 @@ void report_profile(struct report_page *page, const struct json *profile, double
     struct report_section *s = report_open(
         page, "lengths", "The data",
         bins.cut_examples > 0
-            ? text_format(arena, "A context window of %s tokens truncates %s of %s examples",
+            ? text_format(arena, "A context window of %s tokens truncates %s of %s example%s",
                           whole(arena, window), text_count(arena, bins.cut_examples),
-                          text_count(arena, bins.examples))
-            : text_format(arena, "All %s examples fit the context window",
-                          text_count(arena, bins.examples)));
+                          text_count(arena, bins.examples), text_plural(bins.examples))
+        : bins.examples == 1 ? "The one example fits the context window"
+                             : text_format(arena, "All %s examples fit the context window",
+                                           text_count(arena, bins.examples)));
     s->lead = text_format(
         arena,
         "%s tokens, counted with %s%s. Mean length %s, median %s, 99th percentile %s, longest %s; "
@@ -330,14 +332,15 @@ void report_pilot(struct report_page *page, const struct json *pilot, const stru
         report_open(page, "pilot", "Measured",
                     text_format(arena, "The pilot sustained %s tokens/s", text_count(arena, mean)));
     const char *verdict = report_word(arena, pilot, "verdict");
-    s->lead =
-        text_format(arena, "Known to ± %.1f %% from %.0f steps after %.0f warm-up steps.%s%s%s",
-                    50 * (high - low) / mean, report_number(pilot, "steps"),
-                    report_number(pilot, "warmup_steps"), *verdict ? " " : "", verdict,
-                    report_number(pilot, "peak_bytes") > 0
-                        ? text_format(arena, " Peak memory: %s.",
-                                      text_bytes(arena, report_number(pilot, "peak_bytes")))
-                        : "");
+    s->lead = text_format(
+        arena, "Known to ± %.1f %% from %.0f step%s after %.0f warm-up step%s.%s%s%s",
+        50 * (high - low) / mean, report_number(pilot, "steps"),
+        text_plural(report_number(pilot, "steps")), report_number(pilot, "warmup_steps"),
+        text_plural(report_number(pilot, "warmup_steps")), *verdict ? " " : "", verdict,
+        report_number(pilot, "peak_bytes") > 0
+            ? text_format(arena, " Peak memory: %s.",
+                          text_bytes(arena, report_number(pilot, "peak_bytes")))
+            : "");
     draw_steps(page, s, pilot);
     draw_rates(page, s, pilot, plan);
     tabulate_readings(page, s, pilot);

@@ -94,7 +94,7 @@ static const char *describe_memory(struct arena *arena, const struct json *plan)
         batch = text_format(
             arena, ", with the largest batch: %.0f row%s of %s tokens (the average row has %s)",
             report_number(step, "worst_batch.rows"),
-            report_number(step, "worst_batch.rows") == 1 ? "" : "s",
+            text_plural(report_number(step, "worst_batch.rows")),
             chart_spell(arena, report_number(step, "worst_batch.width"), CHART_COUNT),
             chart_spell(arena, rint(report_number(step, "batch.width")), CHART_COUNT));
     return text_format(

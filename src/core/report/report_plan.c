@@ -49,7 +49,7 @@ static const char *describe(struct report_page *page, const struct json *plan)
                        "global batch %.0f, batching %s, activation checkpointing %s.",
                        spell(arena, report_number(plan, "workload.tokens"), CHART_COUNT),
                        workload_spell_epochs(report_number(plan, "workload.epochs"), arena),
-                       report_number(plan, "workload.epochs") == 1 ? "" : "s",
+                       text_plural(report_number(plan, "workload.epochs")),
                        report_word(arena, c, "stack"), report_word(arena, c, "precision"),
                        report_word(arena, c, "parallel"),
                        spell(arena, report_number(c, "context"), CHART_COUNT),

@@ -180,14 +180,15 @@ static const char *sampling_words(struct arena *arena, const struct json *plan)
     double behind = report_number(plan, "configuration.async_steps");
     double generations = report_number(plan, "configuration.generations");
     const struct json *configuration = report_at(plan, "configuration");
-    const char *who =
-        own > 0 ? text_format(arena, "%.0f of %.0f GPUs only sample, the others train", own, gpus)
-                : text_format(arena, "all %.0f GPUs sample and train in turns", gpus);
+    const char *who = own > 0
+                          ? text_format(arena, "%.0f of %.0f GPUs only sample%s, the others train",
+                                        own, gpus, own == 1 ? "s" : "")
+                          : text_format(arena, "all %.0f GPUs sample and train in turns", gpus);
     const char *when = behind > 1   ? "both at once; answers may be "
                        : behind > 0 ? "both at once; answers are "
                                     : "one after the other";
     const char *age = behind > 0 ? text_format(arena, "%.0f step%s behind the weights", behind,
-                                               behind > 1 ? "s" : "")
+                                               text_plural(behind))
                                  : "";
     return text_format(
         arena,
