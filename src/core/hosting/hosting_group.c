@@ -80,12 +80,8 @@ struct hosting_group *hosting_group_find(struct hosting_job *job, const struct g
             hosting_node_is(&known->node, node, instances > 1))
             return known;
     }
-    if (job->group_count == job->group_room) {
-        size_t room = job->group_room ? job->group_room * 2 : 64;
-        job->groups = arena_grow(job->arena, job->groups, job->group_room * sizeof *job->groups,
-                                 room * sizeof *job->groups);
-        job->group_room = room;
-    }
+    job->groups = arena_room(job->arena, job->groups, sizeof *job->groups, job->group_count,
+                             &job->group_room);
     struct hosting_group *group = ARENA_NEW(job->arena, struct hosting_group, 1);
     group->gpu = gpu;
     group->node = *node;

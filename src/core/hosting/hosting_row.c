@@ -257,12 +257,7 @@ static const char *limit_of(const struct hosting_row *row, const struct hosting_
 struct hosting_row *hosting_new_row(struct hosting_maker *m)
 {
     struct hosting *out = m->out;
-    if (out->count == m->room) {
-        size_t room = m->room ? 2 * m->room : 1024;
-        out->rows = arena_grow(m->job.arena, out->rows, m->room * sizeof *out->rows,
-                               room * sizeof *out->rows);
-        m->room = room;
-    }
+    out->rows = arena_room(m->job.arena, out->rows, sizeof *out->rows, out->count, &m->room);
     struct hosting_row *row = &out->rows[out->count++];
     *row = (struct hosting_row){ .on_demand_usd = NAN,
                                  .break_even_runs = NAN,

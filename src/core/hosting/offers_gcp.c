@@ -355,12 +355,7 @@ static bool add_rates(struct import *in, struct rates *rates, const struct json 
     for (size_t i = 0; i < regions->count; i++) {
         if (regions->items[i].kind != JSON_STRING)
             continue;
-        if (rates->count == rates->room) {
-            size_t room = rates->room ? 2 * rates->room : 1024;
-            rates->at = arena_grow(in->arena, rates->at, rates->room * sizeof *rates->at,
-                                   room * sizeof *rates->at);
-            rates->room = room;
-        }
+        rates->at = arena_room(in->arena, rates->at, sizeof *rates->at, rates->count, &rates->room);
         rate.region = regions->items[i].string;
         rates->at[rates->count++] = rate;
     }

@@ -171,12 +171,7 @@ static void merge(struct offer *offer, const struct foreign *row)
 static struct offers_row *new_row(struct import *in)
 {
     struct offers *out = in->out;
-    if (out->count == in->room) {
-        size_t room = in->room ? in->room * 2 : 256;
-        out->rows = arena_grow(in->arena, out->rows, in->room * sizeof *out->rows,
-                               room * sizeof *out->rows);
-        in->room = room;
-    }
+    out->rows = arena_room(in->arena, out->rows, sizeof *out->rows, out->count, &in->room);
     struct offers_row *row = &out->rows[out->count++];
     *row = (struct offers_row){ 0 };
     offers_clear_terms(row);

@@ -402,11 +402,7 @@ enum err history_read_all(struct history_entry **out, size_t *count, struct aren
             struct text raw = json_skip(&reader);
             if (reader.problem)
                 break;
-            if (*count == room) {
-                size_t more = room ? room * 2 : 16, size = sizeof **out;
-                *out = arena_grow(arena, *out, room * size, more * size);
-                room = more;
-            }
+            *out = arena_room(arena, *out, sizeof **out, *count, &room);
             TRY(read_entry(&(*out)[(*count)++], arena, raw, name));
         }
     }

@@ -128,11 +128,7 @@ static enum err read_place(struct header *h, struct entry *entry)
 
 static void add_entry(struct header *h, struct entry entry)
 {
-    if (h->count == h->room) {
-        size_t more = h->room ? 2 * h->room : 64, size = sizeof *h->entries;
-        h->entries = arena_grow(h->arena, h->entries, h->room * size, more * size);
-        h->room = more;
-    }
+    h->entries = arena_room(h->arena, h->entries, sizeof *h->entries, h->count, &h->room);
     h->entries[h->count++] = entry;
 }
 
@@ -351,12 +347,8 @@ static enum err read_places(struct index *index)
         struct text file = json_string(&index->in, index->arena);
         if (index->in.problem)
             break;
-        if (index->count == index->room) {
-            size_t more = index->room ? 2 * index->room : 256, size = sizeof *index->places;
-            index->places =
-                arena_grow(index->arena, index->places, index->room * size, more * size);
-            index->room = more;
-        }
+        index->places = arena_room(index->arena, index->places, sizeof *index->places, index->count,
+                                   &index->room);
         struct place *place = &index->places[index->count++];
         place->tensor = text_copy(index->arena, key);
         TRY(find_shard(index, file, &place->shard));

@@ -50,11 +50,7 @@ size_t safetensors_declare(struct safetensors_writer *out, const char *name, enu
                            int rank, const int64_t *shape)
 {
     assert(!out->shards && rank <= SAFETENSORS_RANK);
-    if (out->count == out->room) {
-        size_t more = out->room ? 2 * out->room : 64, size = sizeof *out->slots;
-        out->slots = arena_grow(out->arena, out->slots, out->room * size, more * size);
-        out->room = more;
-    }
+    out->slots = arena_room(out->arena, out->slots, sizeof *out->slots, out->count, &out->room);
     struct safetensors_slot *slot = &out->slots[out->count];
     *slot = (struct safetensors_slot){ 0 };
     slot->tensor.name = text_copy(out->arena, text_of(name));
