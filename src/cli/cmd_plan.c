@@ -72,17 +72,23 @@ static enum err read_former(struct plan_request *out, struct arena *arena, const
     return plan_request_former(out, arena, text, path);
 }
 
+// The plan in words ends with the warnings of its data: they are not said before.
+static bool ends_with_warnings(const struct command_line *line)
+{
+    return !line->common.json && !line->common.explain;
+}
+
 // Counts the data, or reads a profile of it, and takes tokens and lengths from there.
-static enum err measure(struct plan_request *request, struct dataset_options *options,
-                        const char *profile_path, const struct command_line *line)
+static enum err measure(struct plan_request *request, struct profile *profile,
+                        struct dataset_options *options, const char *profile_path,
+                        const struct command_line *line)
 {
     struct arena *arena = line->arena;
     struct lengths *lengths = ARENA_NEW(arena, struct lengths, 1);
     lengths->arena = arena;
-    struct profile profile = { 0 };
     TRY(data_vision(&options->vision, &request->positions, line, request->model));
     if (profile_path) {
-        TRY(read_profile(&profile, arena, profile_path));
+        TRY(read_profile(profile, arena, profile_path));
     } else {
         struct dataset dataset;
         options->model = request->model;
@@ -94,12 +100,13 @@ static enum err measure(struct plan_request *request, struct dataset_options *op
             objective_is_paired((enum objective_kind)request->objective))
             dataset_label_answers(options);
         TRY(dataset_open(&dataset, arena, options));
-        TRY(dataset_profile(&profile, lengths, &dataset, line->positional,
+        dataset.warns_later = ends_with_warnings(line);
+        TRY(dataset_profile(profile, lengths, &dataset, line->positional,
                             (size_t)line->positional_count, NULL, line->common.quiet));
     }
-    if (!line->common.quiet)
-        dataset_print_warnings(&profile, arena, !profile_path);
-    enum err err = plan_request_measure(request, arena, &profile, lengths);
+    if (!line->common.quiet && !ends_with_warnings(line))
+        dataset_print_warnings(profile, arena, !profile_path);
+    enum err err = plan_request_measure(request, arena, profile, lengths);
     return err ? error_prefix(err, "%s: ", profile_path ? profile_path : line->positional[0]) : OK;
 }
 
@@ -130,7 +137,8 @@ static void run_on(struct plan_request *request, const struct offer *machine,
         request->gpus = machine->gpus;
 }
 
-static enum err run(struct command_line *line)
+// Sets is_told once the plan is printed.
+static enum err make_plan(struct command_line *line, struct profile *profile, bool *is_told)
 {
     struct plan_request request = plan_request_default();
     struct dataset_options data_options = { 0 };
@@ -165,7 +173,7 @@ static enum err run(struct command_line *line)
         return fail(ERR_USAGE, "%s and --profile %s: give one of them", line->positional[0],
                     source.profile);
     if (line->positional_count || source.profile)
-        TRY(measure(&request, &data_options, source.profile, line));
+        TRY(measure(&request, profile, &data_options, source.profile, line));
     if (request.pilot && !source.plan)
         plan_request_differ(&request, &without_pilot, &pilot);
     plan_request_renew(&request);
@@ -189,8 +197,19 @@ static enum err run(struct command_line *line)
     else
         plan_text(plan, line->arena, &out);
     print_text(&out);
+    *is_told = true;
     ledger_entry_document(line, out_view(&document));
     return plan_verdict(plan);
+}
+
+static enum err run(struct command_line *line)
+{
+    struct profile profile = { 0 };
+    bool is_told = false;
+    enum err err = make_plan(line, &profile, &is_told);
+    if (!is_told && ends_with_warnings(line) && !line->common.quiet)
+        dataset_print_warnings(&profile, line->arena, false);
+    return err;
 }
 
 static const char *const first[] = { "model", "tokens", "epochs",  "method",       "gpu",

@@ -18,4 +18,4 @@ for file in dolly essay tools; do
         sed -n '/^  data/p; /^  columns/,/^  tokenizer/p; /^  tokens/p; /^  inspect/,/^  written/p' | grep -v '^  tokenizer\|written' | sed "s|$folder/||"
     grep -A3 '"warnings"' "$folder/p.json"
 done
-$GPUHOURS plan "$folder/essay.jsonl" --model llama-3.1-8b --gpu h100 --tokenizer test/data/small_tokenizer.json 2>&1 > /dev/null | grep -v Forecast
+$GPUHOURS plan "$folder/essay.jsonl" --model llama-3.1-8b --gpu h100 --tokenizer test/data/small_tokenizer.json --json 2>&1 > /dev/null | grep -v Forecast

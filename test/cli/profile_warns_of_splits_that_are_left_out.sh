@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # On standard error, with --quiet and in units too; and in the documents of profile and pack. Once:
-# a profile in words lists it among its warnings alone.
+# a profile or a plan in words lists it among its warnings alone, but for one that fails before.
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 case $GPUHOURS in /*) program=$GPUHOURS ;; *) program=$PWD/$GPUHOURS ;; esac
@@ -30,4 +30,7 @@ cmp packed.json again.json && echo "the same in units"
 echo "== plan"
 $program plan data --model llama-3.1-8b --gpu h100 --tokenizer $tokenizer --json 2>&1 > plan.json | grep splits
 count plan.json
-$program plan --profile profile.json --model llama-3.1-8b --gpu h100 2>&1 > /dev/null | grep splits
+$program plan --profile profile.json --model llama-3.1-8b --gpu h100 --json 2>&1 > /dev/null | grep splits
+$program plan --profile profile.json --model llama-3.1-8b --gpu h100 2>&1 | grep -c splits_left_out
+$program plan data --model llama-3.1-8b --gpu h100 --tokenizer $tokenizer 2>&1 | grep -c splits_left_out
+$program plan data --model llama-3.1-8b --gpu h100 --tokenizer $tokenizer --objective dpo 2>&1 | grep -o "^gpuhours: [a-z_]*:"
