@@ -13,7 +13,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 static struct asked {
     const char *plan, *pilot, *gpu, *pattern, *log, *out;
@@ -83,27 +82,16 @@ static enum err read_pilot(struct watch *watch)
     return OK;
 }
 
-// Where the run was placed. A card that the catalog does not know stops no trainer; the layout on
-// other GPUs is not known.
+// A card that the catalog does not know stops no trainer.
 static void read_place(struct watch *watch)
 {
-    const struct pilot_configuration *planned = &watch->plan.configuration;
-    struct pilot_configuration *ran = &watch->ran;
     struct catalog catalog;
     const struct gpu *gpu;
-    *ran = *planned;
-    if (asked.gpu)
-        ran->gpu = data_open(&catalog, watch->line) || catalog_gpu(&gpu, &catalog, asked.gpu)
-                       ? asked.gpu
-                       : gpu->name;
+    bool known =
+        asked.gpu && !data_open(&catalog, watch->line) && !catalog_gpu(&gpu, &catalog, asked.gpu);
+    watch->elsewhere =
+        outlook_elsewhere(&watch->ran, &watch->plan, known ? gpu->name : asked.gpu, asked.gpus);
     fail(OK, "%s", "");
-    ran->gpus = asked.gpus > 0 ? asked.gpus : (int64_t)watch->plan.gpus;
-    watch->elsewhere = ran->gpus != (int64_t)watch->plan.gpus ||
-                       (planned->gpu && strcmp(ran->gpu, planned->gpu) != 0);
-    if (watch->elsewhere) {
-        ran->parallel = NULL;
-        ran->nodes = 0;
-    }
 }
 
 static enum err read_options(struct watch *watch)

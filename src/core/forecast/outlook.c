@@ -89,6 +89,20 @@ enum err outlook_plan_read(struct outlook_plan *out, struct arena *arena, struct
     return OK;
 }
 
+bool outlook_elsewhere(struct pilot_configuration *ran, const struct outlook_plan *plan,
+                       const char *gpu, int64_t gpus)
+{
+    *ran = plan->configuration;
+    ran->gpu = gpu ? gpu : ran->gpu;
+    ran->gpus = gpus > 0 ? gpus : (int64_t)plan->gpus;
+    bool same_gpu = !plan->configuration.gpu || !strcmp(ran->gpu, plan->configuration.gpu);
+    if (same_gpu && ran->gpus == (int64_t)plan->gpus)
+        return false;
+    ran->parallel = NULL;
+    ran->nodes = 0;
+    return true;
+}
+
 double outlook_step_tokens(const struct outlook_plan *plan)
 {
     return plan->steps > 0 ? plan->processed_tokens / plan->steps : NAN;

@@ -52,6 +52,11 @@ const struct packing_sights *outlook_sights(const struct outlook_plan *plan);
 // What the plan believes of the steps that are measured now.
 struct steady_rule outlook_rule(const struct outlook_plan *plan);
 
+// The plan's configuration on the GPUs that a run is placed on (NULL, 0: the plan's), whose layout
+// is not known where they are others: then it returns true.
+bool outlook_elsewhere(struct pilot_configuration *ran, const struct outlook_plan *plan,
+                       const char *gpu, int64_t gpus);
+
 struct outlook_progress {
     double elapsed_seconds;      // since the start
     double steps, total;         // done; of the whole run, NAN: as planned
