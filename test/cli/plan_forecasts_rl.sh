@@ -15,7 +15,7 @@ phases $prompts $lengths --gpus 16 --async-steps 1 --reference none
 ask $lengths --gpus 16 --sampler-gpus 8 --steps 400 | tr -s ' \n' ' ' | grep -o "on 16 × H100\|in 400 steps\|on 8 of the GPUs, while the others wait"
 for size in "--steps 5" "--examples 500" "--steps 5 --mean-length 512" "--examples 500 --tokens 100k" "--tokens 100k --mean-length 200"; do
     { ask --gpus 8 $size $lengths && ask --gpus 8 $size $lengths --explain; } | tr -s ' \n' ' ' |
-        grep -oE 'prompts of [0-9]+ tokens( .assumed.)? × 8|lengths_assumed: prompts of [0-9]+|length of a prompt [0-9]+ tokens, [a-z]+|assumed: (a prompt and its answer|the answers of all rows|near 256 answers|batches simulated|as in the pilot|near 64)'
+        grep -oE 'prompts of [0-9]+ tokens( .assumed.)? × 8|lengths_assumed: prompts of [0-9]+|length of a prompt [0-9]+ tokens( .[0-9]+ – [0-9]+.)?, [a-z]+|assumed: (a prompt and its answer|the answers of all rows|near 256 answers|batches simulated|as in the pilot|near 64)'
 done
 ask --gpus 8 --steps 5
 ask --gpus 8 --steps 5 --response-length 600,1400

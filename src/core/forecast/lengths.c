@@ -10,8 +10,8 @@ bool lengths_are_assumed(const struct workload_rule *rule)
     return !rule->shapes && isnan(workload_known_mean(rule));
 }
 
-static enum err train_seconds(double *out, struct arena *arena, const struct setup *setup,
-                              const struct workload *workload)
+enum err lengths_seconds(double *out, struct arena *arena, const struct setup *setup,
+                         const struct workload *workload)
 {
     struct arena_mark mark = arena_mark(arena);
     struct setup own = *setup;
@@ -36,7 +36,7 @@ static enum err seconds_at(double *seconds, struct range *padding, struct arena 
     like.mean_length = mean;
     workload_make(&other, &like, workload->micro_batch, ranks, workload->global_batch);
     *padding = other.processed_factor;
-    return train_seconds(seconds, arena, setup, &other);
+    return lengths_seconds(seconds, arena, setup, &other);
 }
 
 // Rows fill the context, or they are like those of the assumed data sets. Packed rows fill it
@@ -78,7 +78,7 @@ enum err lengths_factor(struct range *out, struct arena *arena, const struct wor
     if (!lengths_are_assumed(rule) || one_width || !setup->gpu || setup->passes.rollout)
         return OK;
     double seconds = 0;
-    TRY(train_seconds(&seconds, arena, setup, workload));
+    TRY(lengths_seconds(&seconds, arena, setup, workload));
     return (rule->full_rows ? of_full_rows : of_assumed_rows)(out, arena, rule, setup, workload,
                                                               seconds);
 }

@@ -19,6 +19,10 @@
 // Whether nothing is known of the lengths, and batches depend on them.
 bool lengths_are_assumed(const struct workload_rule *rule);
 
+// Of the whole training, by the roofline; in RL with the sampling.
+enum err lengths_seconds(double *out, struct arena *arena, const struct setup *setup,
+                         const struct workload *workload);
+
 // Of the training time, with a middle of 1: for the setup of a configuration with that workload.
 // Where lengths are known it is the workload's processed_factor.
 enum err lengths_factor(struct range *out, struct arena *arena, const struct workload_rule *rule,

@@ -247,9 +247,10 @@ enum err hosting_make(struct hosting *out, struct arena *arena, const struct hos
                  .request = input->request,
                  .planned = input->planned,
                  .processed_scale = input->processed_scale > 0 ? input->processed_scale : 1,
-                 .lengths_factor = lengths_are_assumed(&input->plan->rule)
-                                       ? input->plan->lengths_factor
-                                       : input->lengths_factor },
+                 .lengths_factor =
+                     lengths_are_assumed(&input->plan->rule) || input->plan->prompts[0].length > 0
+                         ? input->plan->lengths_factor
+                         : input->lengths_factor },
         .out = out,
         .input = input,
         .request = input->request,

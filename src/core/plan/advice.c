@@ -257,10 +257,12 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
 {
     const double notable_saving = 0.1; // packing itself varies by 2 %
     if (plan_assumes_prompts(plan->request))
-        return text_format(arena,
-                           "prompts of %.0f tokens are assumed, and the range holds no others; "
-                           "give the data, or --mean-length",
-                           plan->rollout.prompt_length);
+        return text_format(
+            arena,
+            "prompts of %.0f tokens are assumed (80 %% range %.0f – %.0f): the range "
+            "of hours allows for that, the range of tokens/s does not; give the "
+            "data, or --mean-length",
+            plan->rollout.prompt_length, plan->prompts[0].length, plan->prompts[1].length);
     const struct workload *workload = &plan->chosen.workload;
     struct range mean = workload_mean_lengths(&plan->rule);
     const struct range *factor = &plan->lengths_factor;

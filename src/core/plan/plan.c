@@ -210,7 +210,10 @@ enum err plan_input(struct forecast_input *out, const struct plan *plan, struct 
         .processed_tokens = result->workload.processed_tokens,
         .overheads = plan->overheads,
     };
-    TRY(lengths_factor(&out->lengths_factor, arena, &plan->rule, setup, &result->workload));
+    if (plan->prompts[0].length > 0)
+        TRY(plan_prompts_factor(&out->lengths_factor, plan, arena, setup, &result->workload));
+    else
+        TRY(lengths_factor(&out->lengths_factor, arena, &plan->rule, setup, &result->workload));
     overhead_pace(&out->overheads, result->workload.epochs, result->workload.steps);
     overhead_configure(&out->overheads, setup, &estimate->step, estimate->timing.evaluation_share);
     plan_take_measured(&out->overheads, plan, &to);

@@ -161,7 +161,11 @@ struct plan {
     struct objective objective;
     struct objective_phases phases; // of one step
     struct rollout rollout;         // of objectives that sample
-    bool splits;                    // how many GPUs only sample is searched
+    struct plan_prompts {           // the shortest and the longest that may be meant
+        double length, limit;       // in tokens, and of an answer; 0: nothing is assumed of them
+        struct workload_rule rule;
+    } prompts[2];
+    bool splits; // how many GPUs only sample is searched
     struct workload_rule rule;
     struct overheads overheads;
     struct efficiency prior;      // of the chosen configuration, by published runs

@@ -63,13 +63,13 @@ static void add_lengths(struct plan *plan)
     bool prompts_assumed = plan_assumes_prompts(request);
     bool given = plan_knows_mean(request) && !prompts_assumed;
     if (prompts_assumed)
-        add(plan, (struct assumption){ .name = "length of a prompt",
-                                       .unit = "tokens",
-                                       .value = { plan->rollout.prompt_length,
-                                                  plan->rollout.prompt_length,
-                                                  plan->rollout.prompt_length },
-                                       .origin = ASSUMPTION_ASSUMED,
-                                       .source = "nobody said how long prompts are" });
+        add(plan,
+            (struct assumption){ .name = "length of a prompt",
+                                 .unit = "tokens",
+                                 .value = { plan->prompts[0].length, plan->rollout.prompt_length,
+                                            plan->prompts[1].length },
+                                 .origin = ASSUMPTION_ASSUMED,
+                                 .source = "nobody said how long prompts are" });
     double mean = workload->mean_length, padding = workload->padding_share;
     const struct range *factor = &workload->processed_factor;
     bool answers = objective_samples(plan->objective.kind);

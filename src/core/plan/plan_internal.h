@@ -30,6 +30,10 @@ double plan_prompt_length(const struct plan_request *request);
 // Whether that is assumed: neither data nor an option tells it.
 bool plan_assumes_prompts(const struct plan_request *request);
 
+// Of the training time, with a middle of 1, where the length of the prompts is assumed.
+enum err plan_prompts_factor(struct range *out, const struct plan *plan, struct arena *arena,
+                             const struct setup *setup, const struct workload *workload);
+
 // Tokens of a row on average, where nothing was said of it: as workload assumes.
 double plan_assumed_mean(const struct plan_request *request);
 

@@ -124,3 +124,42 @@ TEST(lengths_of_packed_rows_hardly_matter_in_a_short_context)
     for (size_t i = 0; i < plan->advice.count; i++)
         CHECK(strcmp(plan->advice.items[i].code, "lengths_assumed"));
 }
+
+static const struct plan *rl_plan(const char *settings, double prompts)
+{
+    const char *length =
+        isnan(prompts) ? "" : text_format(&test_arena, ",\"mean_length\":%.0f", prompts);
+    return planning_make(
+        text_format(&test_arena,
+                    "{\"model\":\"llama-3.1-8b\",\"objective\":\"grpo\",\"examples\":10000,"
+                    "\"gpu\":\"h100-sxm\",\"gpus\":8,\"search\":false,%s%s}",
+                    settings, length));
+}
+
+TEST(lengths_of_prompts_that_nobody_told_are_in_the_range_of_hours)
+{
+    static const char *const settings[] = {
+        "\"response_length\":\"50,100,200\",\"response_limit\":512,\"context\":2048",
+        "\"response_length\":\"200,400,800\"",
+    };
+    for (int s = 0; s < 2; s++) {
+        const struct plan *unknown = rl_plan(settings[s], NAN);
+        const struct range *factor = &unknown->lengths_factor;
+        CHECK(factor->mid == 1 && factor->high > 1.02 * factor->low);
+        for (int i = 0; i < 2; i++) {
+            double length = unknown->prompts[i].length;
+            double hours = rl_plan(settings[s], length)->forecast.gpu_hours.mid;
+            CHECK(length == (i ? 1024 : 64));
+            CHECK(hours > 0.97 * unknown->forecast.gpu_hours.low);
+            CHECK(hours < 1.03 * unknown->forecast.gpu_hours.high);
+        }
+        bool drives = false;
+        for (int i = 0; i < FORECAST_DRIVERS; i++)
+            drives = drives || unknown->forecast.drivers[i].kind == FORECAST_LENGTHS;
+        CHECK(drives);
+        CHECK(rl_plan(settings[s], 256)->lengths_factor.high == 1);
+    }
+    CHECK(rl_plan(settings[0], NAN)->lengths_factor.high > 1.2); // longer ones take longer there
+    const struct plan *full = rl_plan("\"response_length\":\"50,100,1700\",\"context\":2048", NAN);
+    CHECK(full->prompts[1].length == 348); // there is no room for longer ones
+}
