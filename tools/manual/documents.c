@@ -265,7 +265,10 @@ static const struct documents_key plan_keys[] = {
     KEY("model.given", "string", "model as it was given: a name, folder or file", .since = "0.2.0"),
     TABLE("model", model_fields, .since = "0.2.0"),
     KEYS("memory", memory_keys),
-    RANGE("tokens_per_second", "processed tokens per second over all GPUs, during steps"),
+    RANGE(
+        "tokens_per_second",
+        "processed tokens per second over all GPUs, during steps, of rows as planned: where their "
+        "lengths are assumed, only the ranges of hours and cost hold others"),
     KEY("roofline_tokens_per_second", "number", "the same at the limits of the hardware"),
     RANGE("wall_hours", "hours from start to end, with overheads"),
     RANGE("gpu_hours", "wall hours times GPUs"),

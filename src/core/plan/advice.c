@@ -272,13 +272,15 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
     if (packed)
         return text_format(arena,
                            "each packed row is taken as one example; with examples of %.0f tokens, "
-                           "to which attention is limited, the run takes %.2g times as long; give "
+                           "to which attention is limited, the run takes %.2g times as long: the "
+                           "range of hours allows for that, the range of tokens/s does not; give "
                            "the data, or --mean-length",
                            mean.mid, factor->low);
     if (!plan->rule.full_rows)
         return text_format(arena,
                            "examples of %.0f tokens are assumed (80 %% range %.0f – %.0f); steps, "
-                           "padding and speed follow from them; give the data, or --mean-length",
+                           "padding and speed follow from them: the range of hours allows for "
+                           "that, the range of tokens/s does not; give the data, or --mean-length",
                            workload->mean_length, mean.low, mean.high);
     if (factor->low == factor->high)
         return NULL;
@@ -289,7 +291,8 @@ static const char *lengths_assumed(const struct plan *plan, struct arena *arena)
             : "";
     return text_format(arena,
                        "every row is assumed to fill the context; with typical rows of %.0f "
-                       "tokens%s the run takes %s%.2g times as long; give the data, or "
+                       "tokens%s the run takes %s%.2g times as long: the range of hours allows "
+                       "for that, the range of tokens/s does not; give the data, or "
                        "--mean-length%s",
                        mean.mid, padded, longer ? "up to " : "",
                        longer ? factor->high : factor->low,

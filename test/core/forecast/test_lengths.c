@@ -163,3 +163,21 @@ TEST(lengths_of_prompts_that_nobody_told_are_in_the_range_of_hours)
     const struct plan *full = rl_plan("\"response_length\":\"50,100,1700\",\"context\":2048", NAN);
     CHECK(full->prompts[1].length == 348); // there is no room for longer ones
 }
+
+// It holds no other lengths: tokens/s of other rows are not tokens/s of these.
+TEST(lengths_that_are_assumed_are_said_to_be_those_of_the_range_of_speed)
+{
+    static const char *const settings[] = {
+        "\"model\":\"llama-3.1-8b\",\"micro_batch\":\"2\"",
+        "\"model\":\"llama-3.1-8b\",\"packing\":\"off\",\"micro_batch\":\"4\"",
+        "\"model\":\"qwen2.5-7b\",\"packing\":\"on\",\"context\":65536,\"micro_batch\":\"1\"",
+    };
+    for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
+        const struct plan *plan = plan_with(settings[s], NAN);
+        bool said = false;
+        for (size_t i = 0; i < plan->advice.count; i++)
+            said |= !strcmp(plan->advice.items[i].code, "lengths_assumed") &&
+                    strstr(plan->advice.items[i].text, "range of tokens/s does not") != NULL;
+        CHECK(said);
+    }
+}
