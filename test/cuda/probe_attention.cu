@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on a GPU: correctness and speed of cuDNN's graphs and of the built-in kernels.
 //
-//     nvcc -arch=sm_90 -O3 -std=c++17 -Isrc -o /tmp/probe test/cuda/probe_attention.cu
-//         src/train/cuda/attention/attention{,_cudnn,_kernel,_plain}.cu -ldl
+//     nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++20 -Isrc -o /tmp/probe
+//         test/cuda/probe_attention.cu
+//         src/train/cuda/attention/attention{,_cudnn,_hopper,_kernel,_plain}.cu -ldl
 //     /tmp/probe [word of a name]
 //
-// NO_OWN=1 leaves the built-in kernels out, which take most of the time.
+// NO_OWN=1 leaves the built-in kernels out, which take most of the time; ONLY_HOPPER=1 also cuDNN.
+// LONG=2048: documents above so many tokens are held against the built-in kernels, not plain loops.
+// TOGETHER=8 8 32: chains of sums that are under way at once in the backward pass for 9.0, each
+// with a line of its speed.
 // Documents above 16,384 tokens run only if they are asked for by a word of their name, and are
 // held against the built-in kernels, because plain loops would take minutes.
 
+#include "train/cuda/attention/attention_hopper.h"
 #include "train/cuda/attention/attention_kernel.h"
 #include "train/cuda/cuda.h"
 
@@ -216,7 +221,7 @@ static copy reference(const problem &p)
 {
     struct buffers b = buffers_of(p);
     struct kernel_attention plain = kernel_of(p, b);
-    if (p.longest <= LONG)
+    if (p.longest <= (getenv("LONG") ? atoi(getenv("LONG")) : LONG))
         plain_forward(0, &plain), plain_backward(0, &plain);
     else
         kernel_forward(0, &plain), kernel_backward(0, &plain);
@@ -240,7 +245,73 @@ static void probe_kernels(const problem &p, const copy &right)
     release(c);
 }
 
-enum { OWN = 1, BACKEND = 2, ANY_ORDER = 3 };
+// The backward pass for 9.0, with out and lse of the built-in kernels.
+static void probe_hopper(const problem &p, const copy &right)
+{
+    struct buffers b = buffers_of(p);
+    struct kernel_attention a = kernel_of(p, b);
+    struct hopper_lists made = {}, lists;
+    int64_t most = hopper_most(p.tokens, (int64_t)p.spans.size());
+    std::vector<struct hopper_block> keys(most), queries(most);
+    const char *next = getenv("TOGETHER");
+    bool first_time = true;
+    made.keys = keys.data(), made.queries = queries.data();
+    kernel_forward(0, &a);
+    OK(cudaDeviceSynchronize());
+    do {
+        char *end = NULL;
+        int64_t together = next ? strtol(next, &end, 10) : HOPPER_TOGETHER;
+        next = end;
+        hopper_list(&made, p.spans.data(), (int64_t)p.spans.size(), p.kv_heads, 132, together);
+        lists = made;
+        OK(cudaMalloc(&lists.keys, made.key_count * sizeof *keys.data()));
+        OK(cudaMalloc(&lists.queries, made.query_count * sizeof *keys.data()));
+        OK(cudaMemcpy(lists.keys, made.keys, made.key_count * sizeof *keys.data(),
+                      cudaMemcpyHostToDevice));
+        OK(cudaMemcpy(lists.queries, made.queries, made.query_count * sizeof *keys.data(),
+                      cudaMemcpyHostToDevice));
+        int64_t bytes = hopper_bytes(made.query_count, p.heads);
+        void *at = NULL;
+        char name[32];
+        snprintf(name, sizeof name, "hopper %d", (int)together);
+        OK(cudaMalloc(&at, (size_t)bytes));
+        OK(cudaMemset(at, 0xff, (size_t)bytes)); // what it holds must not matter
+        OK(cudaMemset(b.dqkv, 0x55, (size_t)(p.tokens + GUARD) * p.wide * 2));
+        auto backward = [&] {
+            cudaError_t status = hopper_backward(0, &a, &lists, 132, at);
+            if (status != cudaSuccess)
+                printf("    hopper: %s\n", cudaGetErrorString(status)), failures++;
+        };
+        backward();
+        copy first = copy_of(p, b);
+        if (hopper_was_late(&lists, p.heads, at))
+            printf("    hopper: SOMEBODY WAITED IN VAIN\n"), failures++;
+        if (first_time)
+            compare(p, name, first, right);
+        for (int i = 0; i < 3; i++) {
+            backward();
+            twice(name, first, copy_of(p, b));
+        }
+        if (failures)
+            return;
+        double all = median_seconds(backward, 20), part[3];
+        for (int i = 0; i < 3; i++) {
+            hopper_parts = 1 << i;
+            part[i] = i == 1 ? 0 : median_seconds(backward, 10);
+        }
+        hopper_parts = 7;
+        printf("    %-14s backward %.3f ms %.0f TFLOP/s, %.3f before, %.3f after: %.0f between\n",
+               name, all * 1e3, 2.5 * p.flops / all / 1e12, part[0] * 1e3, part[2] * 1e3,
+               2.5 * p.flops / (all - part[0] - part[2]) / 1e12);
+        printf("    %-14s workspace %.1f MiB\n", name, bytes / 1048576.);
+        fflush(stdout);
+        OK(cudaFree(at));
+        first_time = false;
+    } while (next && *next);
+    release(b);
+}
+
+enum { OWN = 1, BACKEND = 2, ANY_ORDER = 3, FOR_HOPPER = 4 };
 
 // --- the backend's own operations -----------------------------------------------
 
@@ -368,6 +439,8 @@ static void probe(const trial &t, int what)
     copy right = reference(p);
     if (what == OWN)
         probe_kernels(p, right);
+    else if (what == FOR_HOPPER)
+        probe_hopper(p, right);
     else
         probe_backend(p, t, what == ANY_ORDER, right);
 }
@@ -433,6 +506,10 @@ int main(int argc, char **argv)
             continue;
         printf("%s: H %d K %d D %d, %d documents, window %d\n", t.name, t.heads, t.kv_heads,
                t.head_size, (int)t.sizes.size(), (int)t.window);
+        if (t.head_size == 128 && t.window == 0)
+            good &= apart(t, FOR_HOPPER);
+        if (getenv("ONLY_HOPPER"))
+            continue;
         good &=
             getenv("NO_OWN") || t.sizes[0] > 65536 || apart(t, OWN); // which would take a minute
         good &= apart(t, BACKEND);
