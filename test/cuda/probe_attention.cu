@@ -304,6 +304,32 @@ static void probe_hopper(const problem &p, const copy &right)
                name, all * 1e3, 2.5 * p.flops / all / 1e12, part[0] * 1e3, part[2] * 1e3,
                2.5 * p.flops / (all - part[0] - part[2]) / 1e12);
         printf("    %-14s workspace %.1f MiB\n", name, bytes / 1048576.);
+        if (getenv("MODES")) { // what the order, the sums of dq and the copies of q and dout cost
+            printf("    %-14s kernel, ms:", name);
+            for (int mode : { 0, 8, 16, 24, 32, 56 }) {
+                hopper_parts = 3 | mode;
+                printf(" %s%.3f", mode & 8    ? mode & 32 ? "none of these " : mode & 16 ? "no order, sums " : "no order "
+                                  : mode & 16 ? "no sums "
+                                  : mode & 32 ? "no copies "
+                                              : "all ",
+                       (median_seconds(backward, 10) - part[0]) * 1e3);
+            }
+            printf("\n");
+            hopper_parts = 7;
+        }
+        if (getenv("TRACE")) {
+            uint32_t cycles[48];
+            backward();
+            hopper_trace(&lists, p.heads, at, cycles);
+            double turns = std::max(cycles[15], 1u);
+            const char *const who[] = { "group 0", "group 1", "writer" };
+            for (int i = 0; i < 3; i++) {
+                printf("    %-10s", who[i]);
+                for (int j = 0; j < 12; j++)
+                    printf(" %.0f", cycles[i * 16 + j] / turns);
+                printf(" cycles a turn, of %.0f\n", turns);
+            }
+        }
         fflush(stdout);
         OK(cudaFree(at));
         first_time = false;

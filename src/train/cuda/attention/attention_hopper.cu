@@ -85,9 +85,11 @@ enum {
     DQ_EMPTY = DQ_FULL + 16,
     K_FULL = DQ_EMPTY + 16,
     K_EMPTY = K_FULL + 8,
-    TASK = K_EMPTY + 8,
+    FREE = K_EMPTY + 8,
+    TASK = FREE + 16,
     LATE = TASK + 20,
-    BYTES = TASK + 32
+    TRACE_AT = TASK + 32, // for measuring: cycles of 3 × 16 parts of a turn
+    BYTES = TRACE_AT + 192
 };
 
 struct work {
@@ -97,6 +99,8 @@ struct work {
     float *sums;       // (H, query blocks, 64 · 128): dq, in the order of the threads that have it
     int32_t *counters; // (H, query blocks): key blocks that are in sums
     int32_t *next;     // task
+    int mode;          // for measuring: 8 no order, 16 no dq, 32 no copies of queries
+    uint32_t *trace;   // for measuring
     int32_t *late;     // not 0: somebody waited for what never came
 };
 
@@ -232,21 +236,43 @@ static __global__ void __launch_bounds__(2 * GROUP) finish(struct work w)
 
 // --- barriers and copies -------------------------------------------------------
 
-#define PATIENCE 4000000000ull // nanoseconds; what takes longer never comes
+#ifndef REGS_LOAD
+#define REGS_LOAD 40
+#define REGS_COMPUTE 232
+#endif
+#define PATIENCE 6000000000ull // cycles, three seconds; what takes longer never comes
 
 extern __shared__ __align__(1024) char shared_memory[];
 
-static __device__ inline uint64_t nanoseconds()
+#ifndef TRACE
+#define TRACE 0
+#endif
+#if TRACE
+// Adds the cycles since the mark before to a sum.
+static __device__ inline void mark(int who, int part, uint32_t &since)
+{
+    uint32_t now;
+    asm volatile("mov.u32 %0, %clock;" : "=r"(now)::"memory");
+    if (threadIdx.x % GROUP == 0 || threadIdx.x == 2 * GROUP + 32)
+        atomicAdd((uint32_t *)(shared_memory + TRACE_AT) + who * 16 + part, now - since);
+    since = now;
+}
+#define MARK(who, part) mark(who, part, since)
+#else
+#define MARK(who, part) (void)0
+#endif
+
+static __device__ inline uint64_t cycles()
 {
     uint64_t t;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+    asm volatile("mov.u64 %0, %clock64;" : "=l"(t));
     return t;
 }
 
 static __device__ inline bool is_late(uint64_t began)
 {
     volatile int32_t *late = (volatile int32_t *)(shared_memory + LATE);
-    if (nanoseconds() - began > PATIENCE)
+    if (cycles() - began > PATIENCE)
         *late = 1;
     return *late;
 }
@@ -268,7 +294,7 @@ static __device__ inline void await(uint32_t barrier, uint32_t phase)
 {
     if (has_come(barrier, phase))
         return;
-    uint64_t began = nanoseconds();
+    uint64_t began = cycles();
     while (!has_come(barrier, phase) && !is_late(began))
         ;
 }
@@ -386,6 +412,13 @@ static __device__ inline void load_queries(const struct work &w, const struct ma
     uint32_t place = turn % 2, phase = turn / 2 % 2 ^ 1;
     uint32_t full = memory + Q_FULL + place * 8, dout_full = memory + DOUT_FULL + place * 8;
     int row = t.token + block * QUERIES;
+    if (w.mode & 32) {
+        await(memory + Q_EMPTY + place * 8, phase);
+        arrive(full);
+        await(memory + DOUT_EMPTY + place * 8, phase);
+        arrive(dout_full);
+        return;
+    }
     await(memory + Q_EMPTY + place * 8, phase);
     arrive_with(full, Q_PLACE + LSE_PLACE);
     load_tile(memory + Q + place * Q_PLACE, &m.q, head, row, QUERY_PANEL, full);
@@ -419,6 +452,16 @@ static __device__ inline void load(const struct work &w, const struct maps &m, u
 
 // --- the writer ----------------------------------------------------------------
 
+#ifndef RED
+#define RED 0 // for measuring: groups add dq to the sums themselves
+#endif
+#ifndef EARLY
+#define EARLY 0 // for measuring: the next scores do not wait for dk
+#endif
+#ifndef HALF
+#define HALF 0 // for measuring: ds from p in bf16
+#endif
+
 static __device__ inline int counted(const int32_t *counter)
 {
     int n;
@@ -430,7 +473,7 @@ static __device__ inline void await_count(const int32_t *counter, int count)
 {
     if (counted(counter) >= count)
         return;
-    uint64_t began = nanoseconds();
+    uint64_t began = cycles();
     while (counted(counter) < count && !is_late(began))
         ;
 }
@@ -455,17 +498,47 @@ static __device__ inline void write_tile(const struct work &w, uint32_t memory,
 {
     uint32_t place = turn % 2;
     int64_t tile = tile_of(w, head, t.first + block);
+#if RED
+    if (threadIdx.x % 64 == 0) { // warp 2: what came before is there
+        await(memory + FREE + place * 8, turn / 2 % 2 ^ 1);
+        if (!(w.mode & 8))
+            await_count(w.counters + tile, t.index);
+        arrive(memory + DQ_EMPTY + place * 8);
+    } else { // warp 1: it has been added
+        await(memory + DQ_FULL + place * 8, turn / 2 % 2);
+        __threadfence();
+        asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(w.counters + tile),
+                     "r"(t.index + 1)
+                     : "memory");
+        arrive(memory + FREE + place * 8);
+    }
+    return;
+#endif
+#if TRACE
+    uint32_t since;
+    asm volatile("mov.u32 %0, %clock;" : "=r"(since)::"memory");
+#endif
     await(memory + DQ_FULL + place * 8, turn / 2 % 2);
-    await_count(w.counters + tile, t.index);
+    MARK(2, 0);
+    if (w.mode & 16) {
+        arrive(memory + DQ_EMPTY + place * 8);
+        return;
+    }
+    if (!(w.mode & 8))
+        await_count(w.counters + tile, t.index);
+    MARK(2, 1);
     asm volatile("fence.proxy.async;" ::: "memory"); // what others added, and what is added now
     add_tile(w.sums + tile * SUMS, memory + DQ + place * DQ_PLACE, t.index == 0);
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
     arrive(memory + DQ_EMPTY + place * 8);
+    MARK(2, 2);
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    MARK(2, 3);
     asm volatile("fence.proxy.async;" ::: "memory");
     __threadfence();
     asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(w.counters + tile), "r"(t.index + 1)
                  : "memory");
+    MARK(2, 4);
 }
 
 static __device__ inline void write(const struct work &w, uint32_t memory)
@@ -669,6 +742,23 @@ static __device__ inline void store_queries(uint32_t to, const float (&dq)[32])
                      : "memory");
 }
 
+// Adds to, or begins, a tile of sums: as many floats of a thread as its part of dq.
+static __device__ inline void add_queries(float *sums, const float (&dq)[32], bool begin)
+{
+    float *at = sums + threadIdx.x % GROUP * 4;
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        if (begin)
+            asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at + i * GROUP * 4),
+                         "f"(dq[4 * i]), "f"(dq[4 * i + 1]), "f"(dq[4 * i + 2]), "f"(dq[4 * i + 3])
+                         : "memory");
+        else
+            asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(
+                             at + i * GROUP * 4),
+                         "f"(dq[4 * i]), "f"(dq[4 * i + 1]), "f"(dq[4 * i + 2]), "f"(dq[4 * i + 3])
+                         : "memory");
+}
+
 static __device__ inline void meet() // both groups
 {
     asm volatile("bar.sync 1, %0;" ::"n"(2 * (int)GROUP) : "memory");
@@ -684,9 +774,17 @@ static __device__ inline uint32_t compute(const struct work &w, uint32_t memory,
     uint64_t k = describe(memory + K + group * (OWN * LINE));
     uint64_t v = describe(memory + V + group * (OWN * LINE));
     uint64_t k_columns = describe(memory + K + group * KEY_PANEL);
+#if RED
+    float *sums = w.sums + tile_of(w, t.head * (w.a.heads / w.a.kv_heads), t.first + first_query(t)) * SUMS +
+                  group * (SUMS / 2);
+#endif
 #pragma unroll
     for (int i = 0; i < 64; i++)
         dk[i] = dv[i] = 0;
+#if TRACE
+    uint32_t since;
+    asm volatile("mov.u32 %0, %clock;" : "=r"(since)::"memory");
+#endif
     await(memory + Q_FULL + turn % 2 * 8, turn / 2 % 2);
     start_scores(s, k, describe(memory + Q + turn % 2 * Q_PLACE));
 #pragma unroll 1
@@ -699,32 +797,62 @@ static __device__ inline uint32_t compute(const struct work &w, uint32_t memory,
         float dp[32], dq[32];
 
         await(memory + DOUT_FULL + place * 8, phase);
+        MARK(group, 0);
         products_done<0>(), hold(s);
+        MARK(group, 1);
         start_scores(dp, v, dout);
         if (left <= KEYS / QUERIES)
             mask(s, group * OWN - (left - 1) * QUERIES);
         soften(s, p, lse, unit);
         start_gradient(dv, p, dout);
-
+        MARK(group, 2);
         products_done<1>(), hold(dp);
+        MARK(group, 3);
+#if HALF
+        float again[32];
+#pragma unroll
+        for (int j = 0; j < 16; j++)
+            again[2 * j] = __uint_as_float(p[j] << 16),
+            again[2 * j + 1] = __uint_as_float(p[j] & 0xffff0000u);
+        slope(ds, again, dp, lse + QUERIES * 4);
+#else
         slope(ds, s, dp, lse + QUERIES * 4);
+#endif
         store_slopes(ds_at + group * (OWN * LINE), ds);
         publish();
         start_gradient(dk, ds, q);
+        MARK(group, 4);
         meet();
+        MARK(group, 5);
         start_queries(dq, describe(ds_at), k_columns);
 
-        products_done<1>(); // dv and dk
+        products_done<EARLY ? 2 : 1>(); // dv and dk
+        MARK(group, 6);
         warp_arrives(memory + DOUT_EMPTY + place * 8);
-        warp_arrives(memory + Q_EMPTY + place * 8);
+        if (!EARLY)
+            warp_arrives(memory + Q_EMPTY + place * 8);
         if (i + 1 < all)
             await(memory + Q_FULL + (place ^ 1) * 8, (turn + 1) / 2 % 2);
+        MARK(group, 7);
         start_scores(s, k, describe(memory + Q + (place ^ 1) * Q_PLACE));
         products_done<1>(), hold(dq);
+        MARK(group, 8);
+        if (EARLY)
+            warp_arrives(memory + Q_EMPTY + place * 8);
+#if RED
+        await(memory + DQ_EMPTY + place * 8, phase);
+        if (!(w.mode & 16))
+            add_queries(sums + (int64_t)(left - 1) * SUMS, dq, t.index == 0);
+        if (left == 1)
+            sums += (int64_t)w.lists.query_count * SUMS;
+#else
         await(memory + DQ_EMPTY + place * 8, phase ^ 1);
+        MARK(group, 9);
         store_queries(memory + DQ + place * DQ_PLACE + group * (DQ_PLACE / 2), dq);
         publish();
+#endif
         warp_arrives(memory + DQ_FULL + place * 8);
+        MARK(group, 10);
         left = left > 1 ? left - 1 : count;
     }
     products_done<0>(), hold(dk), hold(dv);
@@ -733,6 +861,11 @@ static __device__ inline uint32_t compute(const struct work &w, uint32_t memory,
     int rows = t.size - t.index * KEYS - group * OWN;
     save(w.a.dv, w.a.dv_stride, row, rows, t.head * D, dv, 1);
     save(w.a.dk, w.a.dk_stride, row, rows, t.head * D, dk, w.a.scale);
+    MARK(group, 11);
+#if TRACE
+    if (threadIdx.x == 0)
+        atomicAdd((uint32_t *)(shared_memory + TRACE_AT) + 15, all);
+#endif
     return turn;
 }
 
@@ -745,6 +878,9 @@ static __device__ inline void compute_all(const struct work &w, uint32_t memory,
         struct task t = read_task(memory);
         if (t.size == 0)
             break;
+        t.token = __shfl_sync(~0u, t.token, 0), t.size = __shfl_sync(~0u, t.size, 0);
+        t.index = __shfl_sync(~0u, t.index, 0), t.first = __shfl_sync(~0u, t.first, 0);
+        t.head = __shfl_sync(~0u, t.head, 0);
         turn = compute(w, memory, t, group, turn);
     }
 }
@@ -754,11 +890,11 @@ static __device__ inline void open_barriers(uint32_t memory)
     const int warps = 2 * GROUP / 32; // of both groups
     struct {
         int at, places, arrivals;
-    } const barriers[] = { { Q_FULL, 2, 1 },     { Q_EMPTY, 2, warps },    { DOUT_FULL, 2, 1 },
+    } const barriers[] = { { FREE, 2, 1 }, { Q_FULL, 2, 1 },     { Q_EMPTY, 2, warps },    { DOUT_FULL, 2, 1 },
                            { DOUT_EMPTY, 2, warps }, { DQ_FULL, 2, warps }, { DQ_EMPTY, 2, 1 },
-                           { K_FULL, 1, 1 },     { K_EMPTY, 1, warps + 1 } };
+                           { K_FULL, 1, 1 },     { K_EMPTY, 1, warps + 1 + RED } };
 #pragma unroll
-    for (int b = 0; b < 8; b++)
+    for (int b = 0; b < 9; b++)
 #pragma unroll
         for (int i = 0; i < barriers[b].places; i++)
             asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(memory + barriers[b].at +
@@ -780,19 +916,25 @@ static __global__ void __launch_bounds__(THREADS, 1)
     if (threadIdx.x == 0) {
         open_barriers(memory);
         *(volatile int32_t *)(shared_memory + LATE) = memory % ATOM != 0;
+        for (int i = 0; i < 48; i++)
+            ((uint32_t *)(shared_memory + TRACE_AT))[i] = 0;
     }
     __syncthreads();
     if (group == 2) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGS_LOAD));
+//");
         if (threadIdx.x == 2 * GROUP)
             load(w, m, memory);
-        else if (threadIdx.x == 2 * GROUP + 32)
+        else if (threadIdx.x == 2 * GROUP + 32 || (RED && threadIdx.x == 2 * GROUP + 64))
             write(w, memory);
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGS_COMPUTE));
+//");
         compute_all(w, memory, group);
         if (threadIdx.x == 0 && *(volatile int32_t *)(shared_memory + LATE))
             *w.late = 1;
+        if (TRACE && threadIdx.x < 48 && blockIdx.x == 40)
+            w.trace[threadIdx.x] = ((volatile uint32_t *)(shared_memory + TRACE_AT))[threadIdx.x];
     }
 #else
     (void)w, (void)m;
@@ -865,6 +1007,7 @@ static int64_t lay_out(struct work *w, int64_t tiles, void *workspace)
     w->counters = (int32_t *)take(&next, tiles * 4);
     w->next = (int32_t *)take(&next, 4);
     w->late = (int32_t *)take(&next, 4);
+    w->trace = (uint32_t *)take(&next, 192);
     return next - (char *)workspace;
 }
 
@@ -882,6 +1025,13 @@ bool hopper_was_late(const struct hopper_lists *lists, int64_t heads, void *work
     int32_t late = 0;
     lay_out(&w, lists->query_count * heads, workspace);
     return cudaMemcpy(&late, w.late, 4, cudaMemcpyDeviceToHost) != cudaSuccess || late;
+}
+
+void hopper_trace(const struct hopper_lists *lists, int64_t heads, void *workspace, uint32_t out[48])
+{
+    struct work w;
+    lay_out(&w, lists->query_count * heads, workspace);
+    cudaMemcpy(out, w.trace, 192, cudaMemcpyDeviceToHost);
 }
 
 // The driver's function, which is not linked. NULL: it has none.
@@ -925,6 +1075,7 @@ cudaError_t hopper_backward(cudaStream_t stream, const struct kernel_attention *
 {
     struct work w = { *a, *lists };
     struct maps m;
+    w.mode = hopper_parts;
     dim3 tiles((unsigned)lists->query_count, (unsigned)a->heads);
     int64_t tasks = (int64_t)lists->key_count * a->kv_heads;
     int64_t columns = a->heads * D, shared = a->kv_heads * D;

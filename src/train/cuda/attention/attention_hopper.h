@@ -47,5 +47,6 @@ bool hopper_supports(const struct kernel_attention *a); // and the device is of 
 cudaError_t hopper_backward(cudaStream_t stream, const struct kernel_attention *a,
                             const struct hopper_lists *lists, int processors, void *workspace);
 
-extern int hopper_parts; // for measuring: 1 before, 2 the kernel, 4 after
+extern int hopper_parts; // for measuring: 1 before, 2 the kernel, 4 after; and see mode
+void hopper_trace(const struct hopper_lists *lists, int64_t heads, void *workspace, uint32_t out[48]);
 bool hopper_was_late(const struct hopper_lists *lists, int64_t heads, void *workspace);
