@@ -51,7 +51,8 @@ make build cuda-parity build/fast/bench/engine build/fast/tests INSTALL=0 WEB=0 
     LDFLAGS="-L$amd64/usr/lib/x86_64-linux-gnu"
 objects=build/cuda/src/train/cuda/attention
 $nvcc -gencode arch=compute_90a,code=sm_90a -O2 -std=c++20 -Isrc -cudart shared -o build/probe_attention test/cuda/probe_attention.cu \
-    $objects/attention.cu.o $objects/attention_cudnn.cu.o $objects/attention_kernel.cu.o $objects/attention_plain.cu.o -ldl \
+    $objects/attention.cu.o $objects/attention_cudnn.cu.o $objects/attention_hopper.cu.o \
+    $objects/attention_hopper_lists.cu.o $objects/attention_kernel.cu.o $objects/attention_plain.cu.o -ldl \
     -Xlinker -rpath,/usr/local/cuda/lib64
 
 # --- what is carried ---------------------------------------------------------

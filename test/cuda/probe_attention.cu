@@ -3,13 +3,11 @@
 //
 //     nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++20 -Isrc -o /tmp/probe
 //         test/cuda/probe_attention.cu
-//         src/train/cuda/attention/attention{,_cudnn,_hopper,_kernel,_plain}.cu -ldl
+//         src/train/cuda/attention/attention{,_cudnn,_hopper,_hopper_lists,_kernel,_plain}.cu -ldl
 //     /tmp/probe [word of a name]
 //
 // NO_OWN=1 leaves the built-in kernels out, which take most of the time; ONLY_HOPPER=1 also cuDNN.
 // LONG=2048: documents above so many tokens are held against the built-in kernels, not plain loops.
-// TOGETHER=8 8 32: chains of sums that are under way at once in the backward pass for 9.0, each
-// with a line of its speed.
 // Documents above 16,384 tokens run only if they are asked for by a word of their name, and are
 // held against the built-in kernels, because plain loops would take minutes.
 
@@ -33,7 +31,8 @@ typedef __nv_bfloat16 bf16;
 static int failures;
 
 enum { LONG = 16384 }; // tokens
-enum { GUARD = 64 };   // rows after the last token, which must not change
+enum { PROCESSORS = 132 };
+enum { GUARD = 64 }; // rows after the last token, which must not change
 
 #define OK(call)                                                                       \
     do {                                                                               \
@@ -245,95 +244,41 @@ static void probe_kernels(const problem &p, const copy &right)
     release(c);
 }
 
-// The backward pass for 9.0, with out and lse of the built-in kernels.
+// The backward pass for 9.0, with out and lse of the built-in kernels: all heads at once.
 static void probe_hopper(const problem &p, const copy &right)
 {
     struct buffers b = buffers_of(p);
     struct kernel_attention a = kernel_of(p, b);
-    struct hopper_lists made = {}, lists;
-    int64_t most = hopper_most(p.tokens, (int64_t)p.spans.size());
+    int64_t documents = (int64_t)p.spans.size(), most = hopper_most(p.tokens, documents);
     std::vector<struct hopper_block> keys(most), queries(most);
-    const char *next = getenv("TOGETHER");
-    bool first_time = true;
-    made.keys = keys.data(), made.queries = queries.data();
+    struct hopper_lists lists = { keys.data(), queries.data() };
+    size_t list_bytes = (size_t)most * sizeof(struct hopper_block);
+    int32_t *late;
+    void *at;
+    OK(cudaHostAlloc(&late, 4, cudaHostAllocDefault));
+    *late = 0;
+    hopper_list(&lists, p.spans.data(), documents, p.kv_heads, PROCESSORS);
+    OK(cudaMalloc(&lists.keys, list_bytes));
+    OK(cudaMalloc(&lists.queries, list_bytes));
+    OK(cudaMemcpy(lists.keys, keys.data(), list_bytes, cudaMemcpyHostToDevice));
+    OK(cudaMemcpy(lists.queries, queries.data(), list_bytes, cudaMemcpyHostToDevice));
+    int64_t bytes = hopper_bytes(lists.query_count, p.heads);
+    OK(cudaMalloc(&at, (size_t)bytes));
+    OK(cudaMemset(at, 0xff, (size_t)bytes)); // what it holds must not matter
     kernel_forward(0, &a);
-    OK(cudaDeviceSynchronize());
-    do {
-        char *end = NULL;
-        int64_t together = next ? strtol(next, &end, 10) : HOPPER_TOGETHER;
-        next = end;
-        hopper_list(&made, p.spans.data(), (int64_t)p.spans.size(), p.kv_heads, 132, together);
-        lists = made;
-        OK(cudaMalloc(&lists.keys, made.key_count * sizeof *keys.data()));
-        OK(cudaMalloc(&lists.queries, made.query_count * sizeof *keys.data()));
-        OK(cudaMemcpy(lists.keys, made.keys, made.key_count * sizeof *keys.data(),
-                      cudaMemcpyHostToDevice));
-        OK(cudaMemcpy(lists.queries, made.queries, made.query_count * sizeof *keys.data(),
-                      cudaMemcpyHostToDevice));
-        int64_t bytes = hopper_bytes(made.query_count, p.heads);
-        void *at = NULL;
-        char name[32];
-        snprintf(name, sizeof name, "hopper %d", (int)together);
-        OK(cudaMalloc(&at, (size_t)bytes));
-        OK(cudaMemset(at, 0xff, (size_t)bytes)); // what it holds must not matter
-        OK(cudaMemset(b.dqkv, 0x55, (size_t)(p.tokens + GUARD) * p.wide * 2));
-        auto backward = [&] {
-            cudaError_t status = hopper_backward(0, &a, &lists, 132, at);
-            if (status != cudaSuccess)
-                printf("    hopper: %s\n", cudaGetErrorString(status)), failures++;
-        };
+    auto backward = [&] { OK(hopper_backward(0, &a, &lists, p.kv_heads, PROCESSORS, at, late)); };
+    backward();
+    copy first = copy_of(p, b);
+    if (*late)
+        printf("    for 9.0: SOMEBODY WAITED IN VAIN\n"), failures++;
+    compare(p, "for 9.0", first, right);
+    for (int i = 0; i < 3; i++) {
         backward();
-        copy first = copy_of(p, b);
-        if (hopper_was_late(&lists, p.heads, at))
-            printf("    hopper: SOMEBODY WAITED IN VAIN\n"), failures++;
-        if (first_time)
-            compare(p, name, first, right);
-        for (int i = 0; i < 3; i++) {
-            backward();
-            twice(name, first, copy_of(p, b));
-        }
-        if (failures)
-            return;
-        double all = median_seconds(backward, 20), part[3];
-        for (int i = 0; i < 3; i++) {
-            hopper_parts = 1 << i;
-            part[i] = i == 1 ? 0 : median_seconds(backward, 10);
-        }
-        hopper_parts = 7;
-        printf("    %-14s backward %.3f ms %.0f TFLOP/s, %.3f before, %.3f after: %.0f between\n",
-               name, all * 1e3, 2.5 * p.flops / all / 1e12, part[0] * 1e3, part[2] * 1e3,
-               2.5 * p.flops / (all - part[0] - part[2]) / 1e12);
-        printf("    %-14s workspace %.1f MiB\n", name, bytes / 1048576.);
-        if (getenv("MODES")) { // what the order, the sums of dq and the copies of q and dout cost
-            printf("    %-14s kernel, ms:", name);
-            for (int mode : { 0, 8, 16, 24, 32, 56 }) {
-                hopper_parts = 3 | mode;
-                printf(" %s%.3f", mode & 8    ? mode & 32 ? "none of these " : mode & 16 ? "no order, sums " : "no order "
-                                  : mode & 16 ? "no sums "
-                                  : mode & 32 ? "no copies "
-                                              : "all ",
-                       (median_seconds(backward, 10) - part[0]) * 1e3);
-            }
-            printf("\n");
-            hopper_parts = 7;
-        }
-        if (getenv("TRACE")) {
-            uint32_t cycles[48];
-            backward();
-            hopper_trace(&lists, p.heads, at, cycles);
-            double turns = std::max(cycles[15], 1u);
-            const char *const who[] = { "group 0", "group 1", "writer" };
-            for (int i = 0; i < 3; i++) {
-                printf("    %-10s", who[i]);
-                for (int j = 0; j < 12; j++)
-                    printf(" %.0f", cycles[i * 16 + j] / turns);
-                printf(" cycles a turn, of %.0f\n", turns);
-            }
-        }
-        fflush(stdout);
-        OK(cudaFree(at));
-        first_time = false;
-    } while (next && *next);
+        twice("for 9.0", first, copy_of(p, b));
+    }
+    double seconds = median_seconds(backward, 20);
+    printf("    %-14s backward %.3f ms %.0f TFLOP/s, workspace %.1f MiB\n", "for 9.0",
+           seconds * 1e3, 2.5 * p.flops / seconds / 1e12, bytes / 1048576.);
     release(b);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backward pass of attention on the tensor cores of compute capability 9.0, which multiply tiles
-// that lie in shared memory (wgmma). experts_wgmma.cu draws how an operand lies there.
+// The backward pass of attention on the tensor cores of compute capability 9.0, which multiply
+// tiles that lie in shared memory (wgmma). experts_wgmma.cu draws how an operand lies there.
 //
-// A thread block has one task at a time: 128 keys of a document and kv head. It walks over all query
-// heads that share them, and over each one's queries from the document's last block of 64 to the
-// diagonal; its sums of dk and dv stay in registers all the way.
+// A thread block has one task at a time: 128 keys of a document and kv head. It walks over all
+// query heads that share them, and over each one's queries from the document's last block of 64 to
+// the diagonal; its sums of dk and dv stay in registers all the way.
 //
 //              keys →                        turns of the thread block that has key block 1, of
 //              0    1    2                   two query heads:
@@ -17,7 +17,8 @@
 //     5       │ ·  │  1 │ ╲  │
 //             └────┴────┴────┘
 //
-// A turn has five products. Two groups of four warps have 64 of the keys each, and 64 columns of dq:
+// A turn has five products. Two groups of four warps have 64 of the keys each, and 64 columns of
+// dq:
 //
 //     s  = k qᵀ       (64 keys × 64 queries)         operands in shared memory
 //     dp = v doutᵀ    (64 keys × 64 queries)
@@ -25,43 +26,44 @@
 //     dv += p dout    (64 keys × 128)
 //     ds = p ∘ (dp − delta)                          in registers, as left operand of
 //     dk += ds q      (64 keys × 128)
-//     dq  = dsᵀ k     (64 queries × 64 of 128)       all 128 keys: ds of both groups, in shared memory
+//     dq  = dsᵀ k     (64 queries × 64 of 128)       all 128 keys: ds of both groups, in shared
+//     memory
 //
-// Products run on while warps compute. The group of a turn t, with what its products are given to do:
+// Products run on while warps compute. The group of a turn t, with what its products are given to
+// do:
 //
 //     tensor cores   s(t) ┊ dp(t) ─────┊ dv(t) ──────────┊ dk(t) ─── dq(t) ─── s(t + 1) ┊ dp(t + 1)
-//     warps               ┊ p(t)       ┊ ds(t), stored   ┊ wait      dq(t), stored      ┊ p(t + 1)
+//     warps               ┊ p(t)       ┊ ds(t), stored   ┊ wait      dq(t), added       ┊ p(t + 1)
 //
-// The third group of warps has a loader, which asks the copy engine for tiles of q and dout two turns
-// ahead, and a writer, which has it add the tiles of dq to fp32 sums in global memory:
+// The third group of warps has a loader, which asks the copy engine for tiles of q and dout two
+// turns ahead, and two threads that keep the order of the sums of dq, which are fp32 in global
+// memory and to which both groups add from their registers:
 //
-//     loader ──q, dout, lse, delta──▶ two places each ──▶ both groups ──dq──▶ two places ──▶ writer
+//     loader ──q, dout, lse, delta──▶ two places each ──▶ both groups ──dq──▶ sums in global memory
+//                                                          ▲      │
+//         counter of the query block ──▶ watcher ── may add┘      └ has added ──▶ counting thread
 //
 // Order. The tile of dq of a query block is first that of key block 0, to which that of key block 1
-// is added, and so on: a counter of each query block and head says how many are there, and a writer
-// waits for it. Tasks are numbered, and a thread block takes the next number when it has time. A
-// key block has a greater number than the one before it in its document, so a writer only waits for
-// tasks that somebody has begun already, and the one with the least number waits for nobody. What a
-// writer waits for is also likely done: all walk the same way, and the one before began earlier.
+// is added, and so on: a counter of each query block and head says how many are there, and the
+// watcher waits for it. Tasks are numbered, and a thread block takes the next number when it has
+// time. A key block has a greater number than the one before it in its document, so a watcher only
+// waits for tasks that somebody has begun already, and the one with the least number waits for
+// nobody. What a watcher waits for is also likely done: all walk the same way, and the one before
+// began earlier.
 //
 // Ends. Query blocks are filled up with rows whose lse is ∞: their p is 0. Keys behind the end are
-// after all queries, and the mask of the diagonal covers them. Rows of the next document that a tile
-// has there are multiplied with zeros.
+// after all queries, and the mask of the diagonal covers them. Rows of the next document that a
+// tile has there are multiplied with zeros.
 
-#include "train/cuda/attention/attention_hopper.h"
+#include "train/cuda/attention/attention_hopper.cuh"
 
-#include "train/cuda/mma.cuh"
-
-#include <cuda.h>
 #include <cudaTypedefs.h>
 
 #define LOG2E 1.4426950408889634f
 
-enum { D = 128, KEYS = HOPPER_KEYS, QUERIES = HOPPER_QUERIES, GROUP = 128, THREADS = 3 * GROUP };
-enum { OWN = KEYS / 2, COLUMNS = D / 2 }; // of a group: keys, columns of dq
-enum { LINE = 128, ATOM = 8 * LINE };     // bytes of 64 columns; of eight such rows
-enum { KEY_PANEL = (int)KEYS * LINE, QUERY_PANEL = (int)QUERIES * LINE, DEEP = 16 * LINE };
-enum { NUMBERS = 2 * QUERIES, SUMS = QUERIES * D }; // lse and delta; dq, as many floats
+enum { THREADS = 3 * GROUP, OWN = KEYS / 2, COLUMNS = D / 2 }; // of a group: keys, columns of dq
+enum { LOADER_REGISTERS = 40, GROUP_REGISTERS = 232 };         // of a thread
+enum { NUMBERS = 2 * QUERIES, SUMS = QUERIES * D };            // lse and delta; dq, as many floats
 
 // Shared memory, in bytes. Places alternate from turn to turn.
 enum {
@@ -72,48 +74,37 @@ enum {
     DOUT = Q + 2 * Q_PLACE,
     DS = DOUT + 2 * Q_PLACE,
     DS_PLACE = KEY_PANEL,
-    DQ = DS + 2 * DS_PLACE,
-    DQ_PLACE = SUMS * 4,
-    LSE = DQ + 2 * DQ_PLACE,
+    LSE = DS + 2 * DS_PLACE,
     LSE_PLACE = NUMBERS * 4,
     BARRIERS = LSE + 2 * LSE_PLACE,
     Q_FULL = BARRIERS,
     Q_EMPTY = Q_FULL + 16,
     DOUT_FULL = Q_EMPTY + 16,
     DOUT_EMPTY = DOUT_FULL + 16,
-    DQ_FULL = DOUT_EMPTY + 16,
-    DQ_EMPTY = DQ_FULL + 16,
-    K_FULL = DQ_EMPTY + 16,
+    BEFORE = DOUT_EMPTY + 16, // what comes before a turn's dq is in the sums
+    ADDED = BEFORE + 16,      // the turn's own is, too
+    COUNTED = ADDED + 16,
+    K_FULL = COUNTED + 16,
     K_EMPTY = K_FULL + 8,
-    FREE = K_EMPTY + 8,
-    TASK = FREE + 16,
-    LATE = TASK + 20,
-    TRACE_AT = TASK + 32, // for measuring: cycles of 3 × 16 parts of a turn
-    BYTES = TRACE_AT + 192
+    TASK = K_EMPTY + 8,
+    LATE = TASK + 20, // not 0: somebody waited for what never came
+    BYTES = TASK + 32
 };
 
 struct work {
     struct kernel_attention a;
     struct hopper_lists lists;
+    int64_t lse_stride;
     float *numbers;    // (H, query blocks, 2, 64): lse · log₂ e, delta
     float *sums;       // (H, query blocks, 64 · 128): dq, in the order of the threads that have it
     int32_t *counters; // (H, query blocks): key blocks that are in sums
     int32_t *next;     // task
-    int mode;          // for measuring: 8 no order, 16 no dq, 32 no copies of queries
-    uint32_t *trace;   // for measuring
-    int32_t *late;     // not 0: somebody waited for what never came
+    int32_t *late;     // becomes 1 where somebody waited for what never came; on the host
 };
 
 struct maps { // of rows of q, k, v and dout
     CUtensorMap q, k, v, dout;
 };
-
-// Where code for 9.0 is compiled; elsewhere the kernel is empty and never started.
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define HAS_WGMMA 1
-#else
-#define HAS_WGMMA 0
-#endif
 
 // --- before and after ----------------------------------------------------------
 
@@ -157,15 +148,14 @@ static __global__ void __launch_bounds__(256) prepare(struct work w)
         if (threadIdx.x % 16 == 0) {
             float *numbers = w.numbers + tile * NUMBERS + row;
             bool there = row < at.size;
-            numbers[0] =
-                there ? w.a.lse[(int64_t)(at.token + row) * w.a.heads + head] * LOG2E : INFINITY;
+            numbers[0] = there ? w.a.lse[(at.token + row) * w.lse_stride + head] * LOG2E : INFINITY;
             numbers[QUERIES] = there ? sum[i] : 0;
         }
     }
     if (threadIdx.x == 0)
         w.counters[tile] = 0;
     if (threadIdx.x == 0 && blockIdx.x == 0 && head == 0)
-        *w.next = 0, *w.late = 0;
+        *w.next = 0;
 }
 
 static __device__ inline uint32_t pack(float low, float high)
@@ -234,119 +224,11 @@ static __global__ void __launch_bounds__(2 * GROUP) finish(struct work w)
 
 #if HAS_WGMMA
 
-// --- barriers and copies -------------------------------------------------------
-
-#ifndef REGS_LOAD
-#define REGS_LOAD 40
-#define REGS_COMPUTE 232
-#endif
-#define PATIENCE 6000000000ull // cycles, three seconds; what takes longer never comes
-
 extern __shared__ __align__(1024) char shared_memory[];
 
-#ifndef TRACE
-#define TRACE 0
-#endif
-#if TRACE
-// Adds the cycles since the mark before to a sum.
-static __device__ inline void mark(int who, int part, uint32_t &since)
+static __device__ inline uint32_t late_flag()
 {
-    uint32_t now;
-    asm volatile("mov.u32 %0, %clock;" : "=r"(now)::"memory");
-    if (threadIdx.x % GROUP == 0 || threadIdx.x == 2 * GROUP + 32)
-        atomicAdd((uint32_t *)(shared_memory + TRACE_AT) + who * 16 + part, now - since);
-    since = now;
-}
-#define MARK(who, part) mark(who, part, since)
-#else
-#define MARK(who, part) (void)0
-#endif
-
-static __device__ inline uint64_t cycles()
-{
-    uint64_t t;
-    asm volatile("mov.u64 %0, %clock64;" : "=l"(t));
-    return t;
-}
-
-static __device__ inline bool is_late(uint64_t began)
-{
-    volatile int32_t *late = (volatile int32_t *)(shared_memory + LATE);
-    if (cycles() - began > PATIENCE)
-        *late = 1;
-    return *late;
-}
-
-static __device__ inline bool has_come(uint32_t barrier, uint32_t phase)
-{
-    uint32_t done;
-    asm volatile("{\n.reg .pred p;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                 "selp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(phase)
-                 : "memory");
-    return done;
-}
-
-// Waits until a phase of the barrier is over: 0 for the first, 1 for the second, 0 again.
-static __device__ inline void await(uint32_t barrier, uint32_t phase)
-{
-    if (has_come(barrier, phase))
-        return;
-    uint64_t began = cycles();
-    while (!has_come(barrier, phase) && !is_late(began))
-        ;
-}
-
-static __device__ inline void arrive(uint32_t barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-static __device__ inline void arrive_with(uint32_t barrier, uint32_t bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-                 : "memory");
-}
-
-// What this warp did before is done for those who wait.
-static __device__ inline void warp_arrives(uint32_t barrier)
-{
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
-        arrive(barrier);
-}
-
-// Ordinary stores to shared memory become visible to products and to the copy engine.
-static __device__ inline void publish()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-// 64 columns of a tile of rows.
-static __device__ inline void load_panel(uint32_t to, const CUtensorMap *map, int column, int row,
-                                         uint32_t barrier)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
-                 "l"(map), "r"(column), "r"(row), "r"(barrier)
-                 : "memory");
-}
-
-static __device__ inline void load_tile(uint32_t to, const CUtensorMap *map, int head, int row,
-                                        uint32_t panel, uint32_t barrier)
-{
-    load_panel(to, map, head * D, row, barrier);
-    load_panel(to + panel, map, head * D + D / 2, row, barrier);
-}
-
-static __device__ inline void load_numbers(uint32_t to, const float *from, uint32_t barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "n"((int)LSE_PLACE), "r"(barrier)
-                 : "memory");
+    return shared_address(shared_memory) + LATE;
 }
 
 // --- tasks ---------------------------------------------------------------------
@@ -412,18 +294,11 @@ static __device__ inline void load_queries(const struct work &w, const struct ma
     uint32_t place = turn % 2, phase = turn / 2 % 2 ^ 1;
     uint32_t full = memory + Q_FULL + place * 8, dout_full = memory + DOUT_FULL + place * 8;
     int row = t.token + block * QUERIES;
-    if (w.mode & 32) {
-        await(memory + Q_EMPTY + place * 8, phase);
-        arrive(full);
-        await(memory + DOUT_EMPTY + place * 8, phase);
-        arrive(dout_full);
-        return;
-    }
     await(memory + Q_EMPTY + place * 8, phase);
     arrive_with(full, Q_PLACE + LSE_PLACE);
     load_tile(memory + Q + place * Q_PLACE, &m.q, head, row, QUERY_PANEL, full);
     load_numbers(memory + LSE + place * LSE_PLACE,
-                 w.numbers + tile_of(w, head, t.first + block) * NUMBERS, full);
+                 w.numbers + tile_of(w, head, t.first + block) * NUMBERS, LSE_PLACE, full);
     await(memory + DOUT_EMPTY + place * 8, phase);
     arrive_with(dout_full, Q_PLACE);
     load_tile(memory + DOUT + place * Q_PLACE, &m.dout, head, row, QUERY_PANEL, dout_full);
@@ -450,98 +325,31 @@ static __device__ inline void load(const struct work &w, const struct maps &m, u
     arrive(memory + K_FULL);
 }
 
-// --- the writer ----------------------------------------------------------------
+// --- the order of sums ---------------------------------------------------------
 
-#ifndef RED
-#define RED 0 // for measuring: groups add dq to the sums themselves
-#endif
-#ifndef EARLY
-#define EARLY 0 // for measuring: the next scores do not wait for dk
-#endif
-#ifndef HALF
-#define HALF 0 // for measuring: ds from p in bf16
-#endif
-
-static __device__ inline int counted(const int32_t *counter)
+// The tile of the query block may be added to the sums.
+static __device__ inline void watch_turn(uint32_t memory, const int32_t *counter, int count,
+                                         uint32_t turn)
 {
-    int n;
-    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(n) : "l"(counter) : "memory");
-    return n;
+    uint32_t place = turn % 2 * 8;
+    await(memory + COUNTED + place, turn / 2 % 2 ^ 1);
+    await_count(counter, count);
+    arrive(memory + BEFORE + place);
 }
 
-static __device__ inline void await_count(const int32_t *counter, int count)
+// It has been added.
+static __device__ inline void count_turn(uint32_t memory, int32_t *counter, int count,
+                                         uint32_t turn)
 {
-    if (counted(counter) >= count)
-        return;
-    uint64_t began = cycles();
-    while (counted(counter) < count && !is_late(began))
-        ;
-}
-
-// Adds a tile to the sums of its query block, or begins them with it.
-static __device__ inline void add_tile(float *sums, uint32_t tile, bool begin)
-{
-    if (begin)
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(sums),
-                     "r"(tile), "n"((int)DQ_PLACE)
-                     : "memory");
-    else
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
-                     "[%0], [%1], %2;" ::"l"(sums),
-                     "r"(tile), "n"((int)DQ_PLACE)
-                     : "memory");
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-
-static __device__ inline void write_tile(const struct work &w, uint32_t memory,
-                                         const struct task &t, uint32_t turn, int head, int block)
-{
-    uint32_t place = turn % 2;
-    int64_t tile = tile_of(w, head, t.first + block);
-#if RED
-    if (threadIdx.x % 64 == 0) { // warp 2: what came before is there
-        await(memory + FREE + place * 8, turn / 2 % 2 ^ 1);
-        if (!(w.mode & 8))
-            await_count(w.counters + tile, t.index);
-        arrive(memory + DQ_EMPTY + place * 8);
-    } else { // warp 1: it has been added
-        await(memory + DQ_FULL + place * 8, turn / 2 % 2);
-        __threadfence();
-        asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(w.counters + tile),
-                     "r"(t.index + 1)
-                     : "memory");
-        arrive(memory + FREE + place * 8);
-    }
-    return;
-#endif
-#if TRACE
-    uint32_t since;
-    asm volatile("mov.u32 %0, %clock;" : "=r"(since)::"memory");
-#endif
-    await(memory + DQ_FULL + place * 8, turn / 2 % 2);
-    MARK(2, 0);
-    if (w.mode & 16) {
-        arrive(memory + DQ_EMPTY + place * 8);
-        return;
-    }
-    if (!(w.mode & 8))
-        await_count(w.counters + tile, t.index);
-    MARK(2, 1);
-    asm volatile("fence.proxy.async;" ::: "memory"); // what others added, and what is added now
-    add_tile(w.sums + tile * SUMS, memory + DQ + place * DQ_PLACE, t.index == 0);
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-    arrive(memory + DQ_EMPTY + place * 8);
-    MARK(2, 2);
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    MARK(2, 3);
-    asm volatile("fence.proxy.async;" ::: "memory");
+    uint32_t place = turn % 2 * 8;
+    await(memory + ADDED + place, turn / 2 % 2);
     __threadfence();
-    asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(w.counters + tile), "r"(t.index + 1)
-                 : "memory");
-    MARK(2, 4);
+    set_count(counter, count + 1);
+    arrive(memory + COUNTED + place);
 }
 
-static __device__ inline void write(const struct work &w, uint32_t memory)
+// One thread watches, the other counts: each goes through all turns.
+static __device__ inline void keep_order(const struct work &w, uint32_t memory, bool watches)
 {
     int shared = w.a.heads / w.a.kv_heads;
     uint32_t turn = 0, phase = 0;
@@ -552,118 +360,14 @@ static __device__ inline void write(const struct work &w, uint32_t memory)
         if (t.size == 0)
             break;
         for (int head = t.head * shared; head < (t.head + 1) * shared; head++)
-            for (int block = query_blocks(t) - 1; block >= first_query(t); block--)
-                write_tile(w, memory, t, turn++, head, block);
+            for (int block = query_blocks(t) - 1; block >= first_query(t); block--, turn++) {
+                int32_t *counter = w.counters + tile_of(w, head, t.first + block);
+                if (watches)
+                    watch_turn(memory, counter, t.index, turn);
+                else
+                    count_turn(memory, counter, t.index, turn);
+            }
     }
-}
-
-// --- products ------------------------------------------------------------------
-
-// How the hardware finds an operand: address, distance of panels, distance of atoms, 128-byte rows.
-static __device__ inline uint64_t describe(uint32_t at)
-{
-    return (uint64_t)(at >> 4) | (uint64_t)(QUERY_PANEL >> 4) << 16 | (uint64_t)(ATOM >> 4) << 32 |
-           (uint64_t)1 << 62;
-}
-
-static __device__ inline void open_products()
-{
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
-static __device__ inline void close_products()
-{
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
-// No use of these moves to before this place.
-template <int COUNT> static __device__ inline void hold(float (&x)[COUNT])
-{
-#pragma unroll
-    for (int i = 0; i < COUNT; i++)
-        asm volatile("" : "+f"(x[i])::"memory");
-}
-
-// Waits until all but the newest LEFT sets of products are done.
-template <int LEFT> static __device__ inline void products_done()
-{
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
-}
-
-#define FOUR(mode, x, i) mode(x[i]), mode(x[i + 1]), mode(x[i + 2]), mode(x[i + 3])
-#define SIXTEEN(mode, x, i) \
-    FOUR(mode, x, i), FOUR(mode, x, i + 4), FOUR(mode, x, i + 8), FOUR(mode, x, i + 12)
-
-#define PRODUCT_64(mode, add)                                                                     \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"                          \
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " \
-                 "%32, %33, " add ", 1, 1, %34, %35;"                                              \
-                 : SIXTEEN(mode, x, 0), SIXTEEN(mode, x, 16)                                       \
-                 : "l"(a), "l"(b), "n"(!A_ALONG), "n"(!B_ALONG))
-
-// x (64 × 64) = or += a (64 × 16) × b (16 × 64), both in shared memory.
-template <bool ADD, bool A_ALONG, bool B_ALONG>
-static __device__ inline void start_product(float (&x)[32], uint64_t a, uint64_t b)
-{
-    if (ADD)
-        PRODUCT_64("+f", "1");
-    else
-        PRODUCT_64("=f", "0");
-}
-
-// x (64 × 128) += a (64 × 16, in registers) × b (16 × 128, across).
-static __device__ inline void start_product(float (&x)[64], const uint32_t *a, uint64_t b)
-{
-    asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-                 "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
-                 : SIXTEEN("+f", x, 0), SIXTEEN("+f", x, 16), SIXTEEN("+f", x, 32),
-                   SIXTEEN("+f", x, 48)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-// s = rows × columnsᵀ: 64 keys with 64 queries, 128 deep.
-static __device__ inline void start_scores(float (&s)[32], uint64_t keys, uint64_t queries)
-{
-    open_products();
-#pragma unroll
-    for (int k = 0; k < D / 16; k++) {
-        uint64_t a = keys + (k / 4 * KEY_PANEL + k % 4 * 32) / 16;
-        uint64_t b = queries + (k / 4 * QUERY_PANEL + k % 4 * 32) / 16;
-        if (k == 0)
-            start_product<false, true, true>(s, a, b);
-        else
-            start_product<true, true, true>(s, a, b);
-    }
-    close_products();
-}
-
-// sum += left × rows: 64 keys × 64 queries with 64 queries × 128.
-static __device__ inline void start_gradient(float (&sum)[64], const uint32_t (&left)[16],
-                                             uint64_t rows)
-{
-    open_products();
-#pragma unroll
-    for (int k = 0; k < QUERIES / 16; k++)
-        start_product(sum, left + 4 * k, rows + k * DEEP / 16);
-    close_products();
-}
-
-// dq = dsᵀ × keys: 64 queries × 128 keys with 128 keys × 64.
-static __device__ inline void start_queries(float (&dq)[32], uint64_t ds, uint64_t keys)
-{
-    open_products();
-#pragma unroll
-    for (int k = 0; k < KEYS / 16; k++)
-        if (k == 0)
-            start_product<false, false, false>(dq, ds, keys);
-        else
-            start_product<true, false, false>(dq, ds + k * DEEP / 16, keys + k * DEEP / 16);
-    close_products();
 }
 
 // --- the two groups ------------------------------------------------------------
@@ -732,16 +436,6 @@ static __device__ inline void store_slopes(uint32_t to, const uint32_t (&ds)[16]
                      : "memory");
 }
 
-static __device__ inline void store_queries(uint32_t to, const float (&dq)[32])
-{
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(
-                         to + i * (GROUP * 16) + threadIdx.x % GROUP * 16),
-                     "f"(dq[4 * i]), "f"(dq[4 * i + 1]), "f"(dq[4 * i + 2]), "f"(dq[4 * i + 3])
-                     : "memory");
-}
-
 // Adds to, or begins, a tile of sums: as many floats of a thread as its part of dq.
 static __device__ inline void add_queries(float *sums, const float (&dq)[32], bool begin)
 {
@@ -774,17 +468,11 @@ static __device__ inline uint32_t compute(const struct work &w, uint32_t memory,
     uint64_t k = describe(memory + K + group * (OWN * LINE));
     uint64_t v = describe(memory + V + group * (OWN * LINE));
     uint64_t k_columns = describe(memory + K + group * KEY_PANEL);
-#if RED
-    float *sums = w.sums + tile_of(w, t.head * (w.a.heads / w.a.kv_heads), t.first + first_query(t)) * SUMS +
-                  group * (SUMS / 2);
-#endif
+    int64_t tile = tile_of(w, t.head * (w.a.heads / w.a.kv_heads), t.first + first_query(t));
+    float *sums = w.sums + tile * SUMS + group * (SUMS / 2); // of the diagonal, of this head
 #pragma unroll
     for (int i = 0; i < 64; i++)
         dk[i] = dv[i] = 0;
-#if TRACE
-    uint32_t since;
-    asm volatile("mov.u32 %0, %clock;" : "=r"(since)::"memory");
-#endif
     await(memory + Q_FULL + turn % 2 * 8, turn / 2 % 2);
     start_scores(s, k, describe(memory + Q + turn % 2 * Q_PLACE));
 #pragma unroll 1
@@ -797,62 +485,32 @@ static __device__ inline uint32_t compute(const struct work &w, uint32_t memory,
         float dp[32], dq[32];
 
         await(memory + DOUT_FULL + place * 8, phase);
-        MARK(group, 0);
         products_done<0>(), hold(s);
-        MARK(group, 1);
         start_scores(dp, v, dout);
         if (left <= KEYS / QUERIES)
             mask(s, group * OWN - (left - 1) * QUERIES);
         soften(s, p, lse, unit);
         start_gradient(dv, p, dout);
-        MARK(group, 2);
         products_done<1>(), hold(dp);
-        MARK(group, 3);
-#if HALF
-        float again[32];
-#pragma unroll
-        for (int j = 0; j < 16; j++)
-            again[2 * j] = __uint_as_float(p[j] << 16),
-            again[2 * j + 1] = __uint_as_float(p[j] & 0xffff0000u);
-        slope(ds, again, dp, lse + QUERIES * 4);
-#else
         slope(ds, s, dp, lse + QUERIES * 4);
-#endif
         store_slopes(ds_at + group * (OWN * LINE), ds);
         publish();
         start_gradient(dk, ds, q);
-        MARK(group, 4);
         meet();
-        MARK(group, 5);
         start_queries(dq, describe(ds_at), k_columns);
 
-        products_done<EARLY ? 2 : 1>(); // dv and dk
-        MARK(group, 6);
+        products_done<1>(); // dv and dk
         warp_arrives(memory + DOUT_EMPTY + place * 8);
-        if (!EARLY)
-            warp_arrives(memory + Q_EMPTY + place * 8);
+        warp_arrives(memory + Q_EMPTY + place * 8);
         if (i + 1 < all)
             await(memory + Q_FULL + (place ^ 1) * 8, (turn + 1) / 2 % 2);
-        MARK(group, 7);
         start_scores(s, k, describe(memory + Q + (place ^ 1) * Q_PLACE));
         products_done<1>(), hold(dq);
-        MARK(group, 8);
-        if (EARLY)
-            warp_arrives(memory + Q_EMPTY + place * 8);
-#if RED
-        await(memory + DQ_EMPTY + place * 8, phase);
-        if (!(w.mode & 16))
-            add_queries(sums + (int64_t)(left - 1) * SUMS, dq, t.index == 0);
+        await(memory + BEFORE + place * 8, phase);
+        add_queries(sums + (int64_t)(left - 1) * SUMS, dq, t.index == 0);
+        warp_arrives(memory + ADDED + place * 8);
         if (left == 1)
             sums += (int64_t)w.lists.query_count * SUMS;
-#else
-        await(memory + DQ_EMPTY + place * 8, phase ^ 1);
-        MARK(group, 9);
-        store_queries(memory + DQ + place * DQ_PLACE + group * (DQ_PLACE / 2), dq);
-        publish();
-#endif
-        warp_arrives(memory + DQ_FULL + place * 8);
-        MARK(group, 10);
         left = left > 1 ? left - 1 : count;
     }
     products_done<0>(), hold(dk), hold(dv);
@@ -861,11 +519,6 @@ static __device__ inline uint32_t compute(const struct work &w, uint32_t memory,
     int rows = t.size - t.index * KEYS - group * OWN;
     save(w.a.dv, w.a.dv_stride, row, rows, t.head * D, dv, 1);
     save(w.a.dk, w.a.dk_stride, row, rows, t.head * D, dk, w.a.scale);
-    MARK(group, 11);
-#if TRACE
-    if (threadIdx.x == 0)
-        atomicAdd((uint32_t *)(shared_memory + TRACE_AT) + 15, all);
-#endif
     return turn;
 }
 
@@ -887,20 +540,20 @@ static __device__ inline void compute_all(const struct work &w, uint32_t memory,
 
 static __device__ inline void open_barriers(uint32_t memory)
 {
-    const int warps = 2 * GROUP / 32; // of both groups
+    *(volatile int32_t *)(shared_memory + LATE) = memory % ATOM != 0; // a panel begins at an atom
+    const int warps = 2 * GROUP / 32;                                 // of both groups
     struct {
         int at, places, arrivals;
-    } const barriers[] = { { FREE, 2, 1 }, { Q_FULL, 2, 1 },     { Q_EMPTY, 2, warps },    { DOUT_FULL, 2, 1 },
-                           { DOUT_EMPTY, 2, warps }, { DQ_FULL, 2, warps }, { DQ_EMPTY, 2, 1 },
-                           { K_FULL, 1, 1 },     { K_EMPTY, 1, warps + 1 + RED } };
+    } const barriers[] = {
+        { Q_FULL, 2, 1 },         { Q_EMPTY, 2, warps }, { DOUT_FULL, 2, 1 },
+        { DOUT_EMPTY, 2, warps }, { BEFORE, 2, 1 },      { ADDED, 2, warps },
+        { COUNTED, 2, 1 },        { K_FULL, 1, 1 },      { K_EMPTY, 1, warps + 2 },
+    };
 #pragma unroll
     for (int b = 0; b < 9; b++)
 #pragma unroll
         for (int i = 0; i < barriers[b].places; i++)
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(memory + barriers[b].at +
-                                                                         i * 8),
-                         "r"(barriers[b].arrivals)
-                         : "memory");
+            open_barrier(memory + barriers[b].at + i * 8, barriers[b].arrivals);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     publish();
 }
@@ -913,79 +566,24 @@ static __global__ void __launch_bounds__(THREADS, 1)
 #if HAS_WGMMA
     uint32_t memory = shared_address(shared_memory);
     int group = __shfl_sync(~0u, (int)threadIdx.x / GROUP, 0);
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0)
         open_barriers(memory);
-        *(volatile int32_t *)(shared_memory + LATE) = memory % ATOM != 0;
-        for (int i = 0; i < 48; i++)
-            ((uint32_t *)(shared_memory + TRACE_AT))[i] = 0;
-    }
     __syncthreads();
     if (group == 2) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGS_LOAD));
-//");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"((int)LOADER_REGISTERS));
         if (threadIdx.x == 2 * GROUP)
             load(w, m, memory);
-        else if (threadIdx.x == 2 * GROUP + 32 || (RED && threadIdx.x == 2 * GROUP + 64))
-            write(w, memory);
+        else if (threadIdx.x == 2 * GROUP + 32 || threadIdx.x == 2 * GROUP + 64)
+            keep_order(w, memory, threadIdx.x == 2 * GROUP + 64);
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGS_COMPUTE));
-//");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"((int)GROUP_REGISTERS));
         compute_all(w, memory, group);
         if (threadIdx.x == 0 && *(volatile int32_t *)(shared_memory + LATE))
             *w.late = 1;
-        if (TRACE && threadIdx.x < 48 && blockIdx.x == 40)
-            w.trace[threadIdx.x] = ((volatile uint32_t *)(shared_memory + TRACE_AT))[threadIdx.x];
     }
 #else
     (void)w, (void)m;
 #endif
-}
-
-// --- lists ---------------------------------------------------------------------
-
-static int64_t blocks_of(int64_t tokens, int64_t rows)
-{
-    return (tokens + rows - 1) / rows;
-}
-
-int64_t hopper_most(int64_t tokens, int64_t documents)
-{
-    return tokens / QUERIES + documents;
-}
-
-// Documents in sets, of each of which the blocks that see the most queries come first.
-void hopper_list(struct hopper_lists *lists, const struct span *spans, int64_t documents,
-                 int64_t kv_heads, int64_t processors, int64_t together)
-{
-    int32_t first = 0, set_first = 0;
-    lists->key_count = lists->query_count = 0;
-    for (int64_t begin = 0, end; begin < documents; begin = end) {
-        int64_t tasks = 0, longest = 0;
-        for (end = begin; end < documents && ((end - begin) * kv_heads < together || tasks < processors);
-             end++) {
-            int64_t blocks = blocks_of(spans[end].size, KEYS);
-            tasks += blocks * kv_heads, longest = blocks > longest ? blocks : longest;
-            for (int32_t i = 0; i < blocks_of(spans[end].size, QUERIES); i++) {
-                int32_t left = spans[end].size - i * QUERIES;
-                struct hopper_block block = { spans[end].start + i * QUERIES,
-                                              left < QUERIES ? left : QUERIES, i, first };
-                lists->queries[lists->query_count++] = block;
-            }
-            first = lists->query_count;
-        }
-        for (int64_t left = longest; left > 0; left--) {
-            first = set_first;
-            for (int64_t i = begin; i < end; i++) {
-                int64_t blocks = blocks_of(spans[i].size, KEYS);
-                struct hopper_block block = { spans[i].start, spans[i].size,
-                                              (int32_t)(blocks - left), first };
-                if (left <= blocks)
-                    lists->keys[lists->key_count++] = block;
-                first += (int32_t)blocks_of(spans[i].size, QUERIES);
-            }
-        }
-        set_first = first = lists->query_count;
-    }
 }
 
 // --- launches ------------------------------------------------------------------
@@ -1006,8 +604,6 @@ static int64_t lay_out(struct work *w, int64_t tiles, void *workspace)
     w->numbers = (float *)take(&next, tiles * NUMBERS * 4);
     w->counters = (int32_t *)take(&next, tiles * 4);
     w->next = (int32_t *)take(&next, 4);
-    w->late = (int32_t *)take(&next, 4);
-    w->trace = (uint32_t *)take(&next, 192);
     return next - (char *)workspace;
 }
 
@@ -1015,23 +611,6 @@ int64_t hopper_bytes(int64_t query_blocks, int64_t heads)
 {
     struct work w;
     return lay_out(&w, query_blocks * heads, NULL);
-}
-
-int hopper_parts = 7;
-
-bool hopper_was_late(const struct hopper_lists *lists, int64_t heads, void *workspace)
-{
-    struct work w;
-    int32_t late = 0;
-    lay_out(&w, lists->query_count * heads, workspace);
-    return cudaMemcpy(&late, w.late, 4, cudaMemcpyDeviceToHost) != cudaSuccess || late;
-}
-
-void hopper_trace(const struct hopper_lists *lists, int64_t heads, void *workspace, uint32_t out[48])
-{
-    struct work w;
-    lay_out(&w, lists->query_count * heads, workspace);
-    cudaMemcpy(out, w.trace, 192, cudaMemcpyDeviceToHost);
 }
 
 // The driver's function, which is not linked. NULL: it has none.
@@ -1060,6 +639,15 @@ static bool describe_rows(CUtensorMap *map, const void *at, int64_t columns, int
                             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+bool hopper_runs(const struct cuda *cuda)
+{
+    const int built_for[] = { __CUDA_ARCH_LIST__ };
+    for (int built : built_for)
+        if (built == 900)
+            return cuda->capability == 90 && (int)BYTES <= cuda->shared_bytes;
+    return false;
+}
+
 bool hopper_supports(const struct kernel_attention *a)
 {
     int64_t strides = a->q_stride | a->k_stride | a->v_stride | a->out_stride | a->dout_stride |
@@ -1070,31 +658,53 @@ bool hopper_supports(const struct kernel_attention *a)
            at % 16 == 0;
 }
 
-cudaError_t hopper_backward(cudaStream_t stream, const struct kernel_attention *a,
-                            const struct hopper_lists *lists, int processors, void *workspace)
+// The part of `a` of so many kv heads, from one of them on.
+static struct kernel_attention heads_of(const struct kernel_attention *a, int first, int count)
 {
-    struct work w = { *a, *lists };
+    struct kernel_attention k = *a;
+    int group = a->heads / a->kv_heads;
+    int64_t query = (int64_t)first * group * D, shared = (int64_t)first * D;
+    k.q = (const bf16 *)a->q + query, k.out = (bf16 *)a->out + query;
+    k.dout = (const bf16 *)a->dout + query, k.dq = (bf16 *)a->dq + query;
+    k.k = (const bf16 *)a->k + shared, k.v = (const bf16 *)a->v + shared;
+    k.dk = (bf16 *)a->dk + shared, k.dv = (bf16 *)a->dv + shared;
+    k.lse = a->lse + first * group;
+    k.heads = count * group, k.kv_heads = count;
+    return k;
+}
+
+static cudaError_t launch(cudaStream_t stream, const struct work &w, int processors)
+{
+    const struct kernel_attention *a = &w.a;
     struct maps m;
-    w.mode = hopper_parts;
-    dim3 tiles((unsigned)lists->query_count, (unsigned)a->heads);
-    int64_t tasks = (int64_t)lists->key_count * a->kv_heads;
-    int64_t columns = a->heads * D, shared = a->kv_heads * D;
-    lay_out(&w, (int64_t)lists->query_count * a->heads, workspace);
+    int64_t columns = (int64_t)a->heads * D, shared = (int64_t)a->kv_heads * D;
+    int64_t tasks = (int64_t)w.lists.key_count * a->kv_heads;
+    dim3 tiles((unsigned)w.lists.query_count, (unsigned)a->heads);
     if (!describe_rows(&m.q, a->q, columns, a->tokens, a->q_stride, QUERIES) ||
         !describe_rows(&m.dout, a->dout, columns, a->tokens, a->dout_stride, QUERIES) ||
         !describe_rows(&m.k, a->k, shared, a->tokens, a->k_stride, KEYS) ||
         !describe_rows(&m.v, a->v, shared, a->tokens, a->v_stride, KEYS))
         return cudaErrorNotSupported;
+    unsigned blocks = (unsigned)(tasks < processors ? tasks : processors);
+    prepare<<<tiles, 256, 0, stream>>>(w);
+    backward<<<blocks, THREADS, BYTES, stream>>>(w, m);
+    finish<<<tiles, 2 * GROUP, 0, stream>>>(w);
+    return cudaGetLastError();
+}
+
+cudaError_t hopper_backward(cudaStream_t stream, const struct kernel_attention *a,
+                            const struct hopper_lists *lists, int kv_heads, int processors,
+                            void *workspace, int32_t *late)
+{
+    struct work w;
     cudaError_t status =
         cudaFuncSetAttribute(backward, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES);
-    if (status != cudaSuccess)
-        return status;
-    if (hopper_parts & 1)
-        prepare<<<tiles, 256, 0, stream>>>(w);
-    if (hopper_parts & 2)
-        backward<<<(unsigned)(tasks < processors ? tasks : processors), THREADS, BYTES, stream>>>(
-            w, m);
-    if (hopper_parts & 4)
-        finish<<<tiles, 2 * GROUP, 0, stream>>>(w);
-    return cudaGetLastError();
+    w.lists = *lists, w.lse_stride = a->heads, w.late = late;
+    for (int head = 0; head < a->kv_heads && status == cudaSuccess; head += kv_heads) {
+        int left = a->kv_heads - head;
+        w.a = heads_of(a, head, left < kv_heads ? left : kv_heads);
+        lay_out(&w, (int64_t)lists->query_count * w.a.heads, workspace);
+        status = launch(stream, w, processors);
+    }
+    return status;
 }

@@ -12,18 +12,19 @@
 // The caller lists the blocks on the host, uploads both lists, and gives a workspace:
 //
 //     struct hopper_lists lists = { keys, queries };           // room for hopper_most() each
-//     hopper_list(&lists, spans, span_count, kv_heads, processors, HOPPER_TOGETHER);
+//     hopper_list(&lists, spans, span_count, kv_heads, processors);
 //     … upload …
-//     hopper_backward(stream, &a, &lists, processors, workspace); // hopper_bytes()
+//     hopper_backward(stream, &a, &lists, kv_heads, processors, workspace, &late);
 //
-// Of struct kernel_attention neither low and high nor delta are used, and the tensors need rows that
-// are aligned to 16 bytes.
+// Of struct kernel_attention neither low and high nor delta are used, and the tensors need rows
+// that are aligned to 16 bytes.
 
 #pragma once
 
 #include "train/cuda/attention/attention_kernel.h"
+#include "train/cuda/cuda.h"
 
-enum { HOPPER_KEYS = 128, HOPPER_QUERIES = 64, HOPPER_TOGETHER = 8 };
+enum { HOPPER_KEYS = 128, HOPPER_QUERIES = 64 };
 
 struct hopper_block {
     int32_t token, size; // first token and tokens: of the document, for a key block
@@ -39,14 +40,15 @@ struct hopper_lists {
 int64_t hopper_most(int64_t tokens, int64_t documents); // blocks of a list
 int64_t hopper_bytes(int64_t query_blocks, int64_t heads);
 
-// together: documents × kv heads that are under way at once, at least.
+// kv_heads: that are computed at once.
 void hopper_list(struct hopper_lists *lists, const struct span *spans, int64_t documents,
-                 int64_t kv_heads, int64_t processors, int64_t together);
+                 int64_t kv_heads, int64_t processors);
 
-bool hopper_supports(const struct kernel_attention *a); // and the device is of 9.0
+bool hopper_runs(const struct cuda *cuda);              // of 9.0, and this build has code for it
+bool hopper_supports(const struct kernel_attention *a); // these tensors
+// kv_heads: at once, for which the workspace has hopper_bytes(). late: on the host, and seen by the
+// device. It becomes 1 where a thread waited half a minute for another one, and gave up: the
+// gradients are wrong then.
 cudaError_t hopper_backward(cudaStream_t stream, const struct kernel_attention *a,
-                            const struct hopper_lists *lists, int processors, void *workspace);
-
-extern int hopper_parts; // for measuring: 1 before, 2 the kernel, 4 after; and see mode
-void hopper_trace(const struct hopper_lists *lists, int64_t heads, void *workspace, uint32_t out[48]);
-bool hopper_was_late(const struct hopper_lists *lists, int64_t heads, void *workspace);
+                            const struct hopper_lists *lists, int kv_heads, int processors,
+                            void *workspace, int32_t *late);
