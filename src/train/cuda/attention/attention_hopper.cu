@@ -48,8 +48,9 @@
 // watcher waits for it. Tasks are numbered, and a thread block takes the next number when it has
 // time. A key block has a greater number than the one before it in its document, so a watcher only
 // waits for tasks that somebody has begun already, and the one with the least number waits for
-// nobody. What a watcher waits for is also likely done: all walk the same way, and the one before
-// began earlier.
+// nobody. The last key block that a query block sees is the one of its diagonal, which adds the
+// sums to what it has and stores dq in bf16. What a watcher waits for is also likely done: all walk
+// the same way, and the one before began earlier.
 //
 // Ends. Query blocks are filled up with rows whose lse is ∞: their p is 0. Keys behind the end are
 // after all queries, and the mask of the diagonal covers them. Rows of the next document that a
@@ -106,7 +107,7 @@ struct maps { // of rows of q, k, v and dout
     CUtensorMap q, k, v, dout;
 };
 
-// --- before and after ----------------------------------------------------------
+// --- before --------------------------------------------------------------------
 
 static __device__ inline int64_t tile_of(const struct work &w, int head, int block)
 {
@@ -204,22 +205,6 @@ static __device__ inline void save(void *out, int64_t stride, int64_t first, int
                 *(uint4 *)(at + half * 8 * stride + j * 8) =
                     make_uint4(words[0], words[1], words[2], words[3]);
         }
-}
-
-// dq in bf16 from its sums.
-static __global__ void __launch_bounds__(2 * GROUP) finish(struct work w)
-{
-    struct hopper_block at = w.lists.queries[blockIdx.x];
-    int head = blockIdx.y, group = threadIdx.x / GROUP;
-    const float4 *from = (const float4 *)(w.sums + tile_of(w, head, blockIdx.x) * SUMS) +
-                         group * (SUMS / 8) + threadIdx.x % GROUP;
-    float sum[OWN * COLUMNS / GROUP];
-#pragma unroll
-    for (int i = 0; i < OWN * COLUMNS / GROUP / 4; i++) {
-        float4 x = from[i * GROUP];
-        sum[4 * i] = x.x, sum[4 * i + 1] = x.y, sum[4 * i + 2] = x.z, sum[4 * i + 3] = x.w;
-    }
-    save(w.a.dq, w.a.dq_stride, at.token, at.size, head * D + group * COLUMNS, sum, w.a.scale);
 }
 
 #if HAS_WGMMA
@@ -453,6 +438,38 @@ static __device__ inline void add_queries(float *sums, const float (&dq)[32], bo
                          : "memory");
 }
 
+// Adds what a tile of sums has to this part of dq. No other load of this kernel has read the tile,
+// and this one goes past the first cache.
+static __device__ inline void take_sums(const float *sums, float (&dq)[32])
+{
+    const float *at = sums + threadIdx.x % GROUP * 4;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        float4 x;
+        asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                     : "l"(at + i * GROUP * 4)
+                     : "memory");
+        dq[4 * i] += x.x, dq[4 * i + 1] += x.y, dq[4 * i + 2] += x.z, dq[4 * i + 3] += x.w;
+    }
+}
+
+// The part of dq of a key block and the query block `left − 1` from its diagonal on: the key blocks
+// of the diagonal are the last that the query block sees, and what they have is stored in bf16.
+static __device__ inline void give_queries(const struct work &w, const struct task &t, int head,
+                                           int group, int left, float *sums, float (&dq)[32])
+{
+    if (left > KEYS / QUERIES) {
+        add_queries(sums, dq, t.index == 0);
+        return;
+    }
+    if (t.index > 0)
+        take_sums(sums, dq);
+    int row = (first_query(t) + left - 1) * QUERIES;
+    save(w.a.dq, w.a.dq_stride, t.token + row, t.size - row, head * D + group * COLUMNS, dq,
+         w.a.scale);
+}
+
 static __device__ inline void meet() // both groups
 {
     asm volatile("bar.sync 1, %0;" ::"n"(2 * (int)GROUP) : "memory");
@@ -468,7 +485,8 @@ static __device__ inline uint32_t compute(const struct work &w, uint32_t memory,
     uint64_t k = describe(memory + K + group * (OWN * LINE));
     uint64_t v = describe(memory + V + group * (OWN * LINE));
     uint64_t k_columns = describe(memory + K + group * KEY_PANEL);
-    int64_t tile = tile_of(w, t.head * (w.a.heads / w.a.kv_heads), t.first + first_query(t));
+    int head = t.head * (w.a.heads / w.a.kv_heads);
+    int64_t tile = tile_of(w, head, t.first + first_query(t));
     float *sums = w.sums + tile * SUMS + group * (SUMS / 2); // of the diagonal, of this head
 #pragma unroll
     for (int i = 0; i < 64; i++)
@@ -507,10 +525,10 @@ static __device__ inline uint32_t compute(const struct work &w, uint32_t memory,
         start_scores(s, k, describe(memory + Q + (place ^ 1) * Q_PLACE));
         products_done<1>(), hold(dq);
         await(memory + BEFORE + place * 8, phase);
-        add_queries(sums + (int64_t)(left - 1) * SUMS, dq, t.index == 0);
+        give_queries(w, t, head, group, left, sums + (int64_t)(left - 1) * SUMS, dq);
         warp_arrives(memory + ADDED + place * 8);
         if (left == 1)
-            sums += (int64_t)w.lists.query_count * SUMS;
+            sums += (int64_t)w.lists.query_count * SUMS, head++;
         left = left > 1 ? left - 1 : count;
     }
     products_done<0>(), hold(dk), hold(dv);
@@ -688,7 +706,6 @@ static cudaError_t launch(cudaStream_t stream, const struct work &w, int process
     unsigned blocks = (unsigned)(tasks < processors ? tasks : processors);
     prepare<<<tiles, 256, 0, stream>>>(w);
     backward<<<blocks, THREADS, BYTES, stream>>>(w, m);
-    finish<<<tiles, 2 * GROUP, 0, stream>>>(w);
     return cudaGetLastError();
 }
 
