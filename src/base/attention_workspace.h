@@ -37,6 +37,12 @@
 //          ├──────┼──────┼──────┐
 //        2 │      │      │╲     │
 //          └──────┴──────┴──────┘
+//
+// For heads of 128 there the engine has a kernel of its own, which keeps no square: of each block
+// of 64 queries and head an fp32 gradient and two numbers a row, 8 % of cuDNN's bytes for rows of
+// 4,096 tokens. Its room is for documents of 128 tokens or more on average; for shorter ones it
+// takes fewer heads at a time. cuDNN is faster at long documents whose sums may be added in any
+// order.
 
 #pragma once
 
@@ -50,11 +56,15 @@
 #define ATTENTION_CARD_SHARE 32                // a 32nd of the card at most …
 #define ATTENTION_LAST_RESORT 2                // … or twice that for the smallest group of heads
 #define ATTENTION_LARGEST_HEAD 256             // elements of a head that cuDNN can do
+#define ATTENTION_OWN_HEAD 128                 // and of one that our own kernel can do
+#define ATTENTION_OWN_QUERIES 64               // of a block of our own kernel
+#define ATTENTION_OWN_LONGEST 16384            // tokens from which on cuDNN's any order is faster
 
 struct attention_shape {
     int64_t tokens, longest; // of a micro-batch; the longest document
     int64_t heads, kv_heads, head_size;
-    bool any_order; // sums need not give the same bits twice
+    bool any_order;  // sums need not give the same bits twice
+    bool own_kernel; // there is code for it: on Hopper
 };
 
 static inline int64_t attention_power_of_two(int64_t n) // the first that is not below n
@@ -131,8 +141,38 @@ static inline int64_t attention_room_most(int64_t device_bytes, bool is_hopper)
     return is_hopper ? device_bytes / ATTENTION_CARD_SHARE : 0;
 }
 
-// Bytes of the workspace, given the most that it may have.
-static inline int64_t attention_room(const struct attention_shape *a, int64_t most)
+// Whether our own kernel does it, where there is code for it.
+static inline bool attention_is_own(const struct attention_shape *a)
+{
+    return a->own_kernel && a->head_size == ATTENTION_OWN_HEAD &&
+           (!a->any_order || a->longest < ATTENTION_OWN_LONGEST);
+}
+
+// Blocks of queries, of so many documents at most.
+static inline int64_t attention_own_blocks(int64_t tokens, int64_t documents)
+{
+    return tokens / ATTENTION_OWN_QUERIES + documents;
+}
+
+// Bytes of our own kernel, for so many query heads at once.
+static inline int64_t attention_own_bytes(int64_t blocks, int64_t heads)
+{
+    int64_t block = ATTENTION_OWN_QUERIES * (ATTENTION_OWN_HEAD + 2) * 4 + 4; // and a counter
+    return blocks * heads * block + ATTENTION_SLACK;
+}
+
+// Key/value heads that it takes at once in so much room; 0: it does not fit.
+static inline int64_t attention_own_heads(const struct attention_shape *a, int64_t blocks,
+                                          int64_t room)
+{
+    int64_t group = a->heads / a->kv_heads, n = a->kv_heads;
+    while (n > 0 && attention_own_bytes(blocks, n * group) > room)
+        n /= 2;
+    return n;
+}
+
+// Bytes of cuDNN's workspace, given the most that it may have.
+static inline int64_t attention_cudnn_room(const struct attention_shape *a, int64_t most)
 {
     int64_t length = attention_length(a->longest), part = attention_part(a, length, most);
     if (attention_heads(a, length, length, ATTENTION_LAST_RESORT * most) && part < length)
@@ -146,4 +186,14 @@ static inline int64_t attention_room(const struct attention_shape *a, int64_t mo
         good *= 2;
     good = good > ATTENTION_GOOD_ROOM ? good : ATTENTION_GOOD_ROOM;
     return all < good ? all : good;
+}
+
+// Bytes of the workspace, given the most that it may have: less than cuDNN's where our own kernel,
+// with all heads, needs less. cuDNN then has that for what is left to it.
+static inline int64_t attention_room(const struct attention_shape *a, int64_t most)
+{
+    int64_t room = attention_cudnn_room(a, most);
+    int64_t documents = (a->tokens + ATTENTION_SHORTEST - 1) / ATTENTION_SHORTEST;
+    int64_t own = attention_own_bytes(attention_own_blocks(a->tokens, documents), a->heads);
+    return attention_is_own(a) && own < room ? own : room;
 }

@@ -8,7 +8,7 @@ static const int64_t H200 = (int64_t)143771 << 20, H100 = (int64_t)81559 << 20;
 // Llama 3.1 8B: 32 query heads share 8 key/value heads of 128.
 static struct attention_shape of_8b(int64_t rows, int64_t width)
 {
-    return (struct attention_shape){ rows * width, width, 32, 8, 128, false };
+    return (struct attention_shape){ rows * width, width, 32, 8, 128, false, false };
 }
 
 TEST(attention_workspace_counts_lengths_as_powers_of_two_from_128_on)
@@ -20,7 +20,7 @@ TEST(attention_workspace_counts_lengths_as_powers_of_two_from_128_on)
 
 TEST(attention_workspace_of_a_document_is_scores_sums_and_shared_gradients)
 {
-    struct attention_shape shared = of_8b(1, 4096), own = { 4096, 4096, 32, 32, 128, false };
+    struct attention_shape shared = of_8b(1, 4096), own = { 4096, 4096, 32, 32, 128, false, false };
     CHECK(attention_document_bytes(&shared, 8, 4096) ==
           32LL * 4096 * (2 * 4096 + 4 * 128 + 4)); // bf16 scores, fp32 keys, an fp32 sum
     CHECK(attention_document_bytes(&own, 32, 4096) == 32LL * 4096 * (2 * 4096 + 4));
@@ -99,4 +99,48 @@ TEST(attention_workspace_is_for_hopper_and_for_shapes_that_cudnn_has)
     CHECK(attention_has_plan(0, 4096, 128) && attention_has_plan(4096, 4096, 256));
     CHECK(!attention_has_plan(4095, 4096, 128)); // a window
     CHECK(!attention_has_plan(0, 4096, 264) && !attention_has_plan(0, 4096, 100));
+}
+
+TEST(attention_workspace_of_our_own_kernel_grows_with_the_tokens)
+{
+    struct attention_shape shape = of_8b(4, 4096);
+    int64_t block =
+        32 * (64 * 130 * 4 + 4); // of 32 heads: a gradient, two numbers a row, a counter
+    shape.own_kernel = true;
+    CHECK(attention_own_bytes(256, 32) == 256 * block + MIB);
+    CHECK(attention_room(&shape, H200 / 32) == (256 + 128) * block + MIB);
+    shape.own_kernel = false;
+    CHECK(attention_room(&shape, H200 / 32) > 4096 * MIB);
+}
+
+TEST(attention_workspace_of_our_own_kernel_is_never_more_than_cudnns)
+{
+    for (int64_t width = 1; width <= 1 << 20; width *= 2)
+        for (int64_t rows = 1; rows <= 64; rows *= 4)
+            for (int64_t most = 4 * MIB; most <= H200 / 32; most *= 4) {
+                struct attention_shape own = of_8b(rows, width), other = own;
+                own.own_kernel = true;
+                int64_t room = attention_room(&own, most);
+                int64_t blocks = attention_own_blocks(rows * width, rows);
+                int64_t heads = attention_own_heads(&own, blocks, room);
+                CHECK(room >= MIB && room <= attention_room(&other, most));
+                CHECK(!heads || attention_own_bytes(blocks, 4 * heads) <= room);
+            }
+}
+
+TEST(attention_workspace_is_for_our_own_kernel_where_it_is_faster)
+{
+    struct attention_shape shape = of_8b(1, 16384);
+    CHECK(!attention_is_own(&shape)); // no code for it
+    shape.own_kernel = true;
+    CHECK(attention_is_own(&shape));
+    CHECK(attention_own_heads(&shape, 257, attention_room(&shape, H200 / 32)) == 8);
+    CHECK(attention_own_heads(&shape, 257, attention_own_bytes(257, 8)) == 2);
+    CHECK(attention_own_heads(&shape, 257, attention_own_bytes(257, 4) - 1) == 0);
+    shape.any_order = true;
+    CHECK(!attention_is_own(&shape));
+    shape.longest = 16383;
+    CHECK(attention_is_own(&shape));
+    shape.head_size = 64;
+    CHECK(!attention_is_own(&shape));
 }

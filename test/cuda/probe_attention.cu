@@ -8,6 +8,8 @@
 //
 // NO_OWN=1 leaves the built-in kernels out, which take most of the time; ONLY_HOPPER=1 also cuDNN.
 // LONG=2048: documents above so many tokens are held against the built-in kernels, not plain loops.
+// "backend" takes our own kernel for 9.0 where the engine does, "cuDNN" and "any order" never; "for
+// 9.0" is that kernel alone, after the built-in forward pass.
 // Documents above 16,384 tokens run only if they are asked for by a word of their name, and are
 // held against the built-in kernels, because plain loops would take minutes.
 
@@ -262,7 +264,7 @@ static void probe_hopper(const problem &p, const copy &right)
     OK(cudaMalloc(&lists.queries, list_bytes));
     OK(cudaMemcpy(lists.keys, keys.data(), list_bytes, cudaMemcpyHostToDevice));
     OK(cudaMemcpy(lists.queries, queries.data(), list_bytes, cudaMemcpyHostToDevice));
-    int64_t bytes = hopper_bytes(lists.query_count, p.heads);
+    int64_t bytes = attention_own_bytes(lists.query_count, p.heads);
     OK(cudaMalloc(&at, (size_t)bytes));
     OK(cudaMemset(at, 0xff, (size_t)bytes)); // what it holds must not matter
     kernel_forward(0, &a);
@@ -282,7 +284,7 @@ static void probe_hopper(const problem &p, const copy &right)
     release(b);
 }
 
-enum { OWN = 1, BACKEND = 2, ANY_ORDER = 3, FOR_HOPPER = 4 };
+enum { OWN, BACKEND, CUDNN, ANY_ORDER, FOR_HOPPER };
 
 // --- the backend's own operations -----------------------------------------------
 
@@ -331,9 +333,11 @@ struct trial {
     int64_t card; // MiB, of which the workspace is a share; 0: an H200
 };
 
-static void probe_backend(const problem &p, const trial &of, bool any_order, const copy &right)
+// what: BACKEND with our own kernel for 9.0, CUDNN without it.
+static void probe_backend(const problem &p, const trial &of, int what, const copy &right)
 {
-    const char *name = any_order ? "any order" : "backend";
+    bool any_order = what == ANY_ORDER;
+    const char *name = any_order ? "any order" : what == CUDNN ? "cuDNN" : "backend";
     struct backend backend = {};
     struct cuda cuda = {};
     struct device device = {};
@@ -345,6 +349,7 @@ static void probe_backend(const problem &p, const trial &of, bool any_order, con
     struct buffers b = buffers_of(p);
     void *at = NULL;
     backend.upload = upload, device.backend = &backend, device.own = &cuda;
+    cuda.multiprocessors = PROCESSORS, cuda.shared_bytes = what == BACKEND ? 227 << 10 : 0;
     cuda.capability = 90, device.total_bytes = (of.card ? of.card : 139 << 10) << 20;
     cuda_attention_open(&cuda);
     int64_t bytes = cuda_attention_bytes(&device, &a, DTYPE_BF16);
@@ -373,6 +378,9 @@ static void probe_backend(const problem &p, const trial &of, bool any_order, con
     all();
     if (!any_order)
         twice(name, first, copy_of(p, b));
+    cuda_attention_check(&cuda);
+    if (cuda.err)
+        failures++;
     if (*cuda_attention_note(&cuda))
         printf("    note: %s\n", cuda_attention_note(&cuda));
     double seconds = median_seconds(forward, 20);
@@ -413,7 +421,7 @@ static void probe(const trial &t, int what)
     else if (what == FOR_HOPPER)
         probe_hopper(p, right);
     else
-        probe_backend(p, t, what == ANY_ORDER, right);
+        probe_backend(p, t, what, right);
 }
 
 // Each in a process of its own: an address gone wrong ends that one only.
@@ -484,6 +492,7 @@ int main(int argc, char **argv)
         good &=
             getenv("NO_OWN") || t.sizes[0] > 65536 || apart(t, OWN); // which would take a minute
         good &= apart(t, BACKEND);
+        good &= t.head_size != 128 || apart(t, CUDNN);
         good &= apart(t, ANY_ORDER);
     }
     printf(good ? "all within bounds\n" : "SOME FAILED\n");

@@ -225,6 +225,21 @@ static const struct parity_shape documents[] = {
     { "256 seen", 4, 1, 6, 33 }, { "192", 2, 2, 3, 0 }, { 0 },
 };
 
+// Heads of 128 on compute capability 9.0 have a kernel of their own: groups of 1, 4 and 7.
+static const struct parity_shape lengths_of_128[] = {
+    { "128", 4, 4, 9, 0 },
+    { "128 groups of 4", 8, 2, 9, 0 },
+    { "128 groups of 7", 7, 1, 9, 0 },
+    { 0 },
+};
+
+// A document, or some that are cut where there is little room; many.
+static const struct parity_shape one_of_128[] = { { "128", 8, 2, 1, 0 }, { 0 } };
+static const struct parity_shape some_of_128[] = { { "128", 8, 2, 4, 0 },
+                                                   { "128 groups of 3", 6, 2, 4, 0 },
+                                                   { 0 } };
+static const struct parity_shape many_of_128[] = { { "128", 4, 1, 100, 0 }, { 0 } };
+
 static const struct parity_shape dense = { "dense", 0, 0, 0, 0 };
 
 // A tensor that is followed by as many rows as a tile has, which hold no numbers.
@@ -239,23 +254,31 @@ static struct tensor before_none(struct parity *p, enum dtype dtype, int64_t row
     return out;
 }
 
-// The layers of a micro-batch may have windows: it begins without one. Documents have `size` tokens
-// each; 0: sizes are drawn.
-static void attend(struct parity *p, double scale, double cap, int32_t size,
-                   struct tensor (*make)(struct parity *, enum dtype, int64_t, int64_t, bool))
+// What a case asks for beside the shape. sizes: of the documents in turn; NULL: they are drawn, but
+// the second has one token.
+struct attended {
+    double scale, cap;
+    const int32_t *sizes;
+    int64_t card_bytes; // 0: as it is
+    struct tensor (*make)(struct parity *, enum dtype, int64_t, int64_t, bool);
+};
+
+// The layers of a micro-batch may have windows: it begins without one.
+static void attend(struct parity *p, struct attended of)
 {
-    enum { MOST = 16 };
+    enum { MOST = 128 };
     const struct parity_shape *shape = p->shape;
+    struct tensor (*make)(struct parity *, enum dtype, int64_t, int64_t, bool) = of.make;
     struct attention a = { .heads = shape->rows,
                            .kv_heads = shape->columns,
                            .head_size = depth_of(p),
                            .span_count = shape->offset,
-                           .scale = scale,
-                           .cap = cap };
+                           .scale = of.scale,
+                           .cap = of.cap };
     struct span spans[MOST];
     for (int64_t i = 0; i < a.span_count; i++) {
         int32_t drawn = i == 1 ? 1 : 1 + (int32_t)parity_draw(p, 200);
-        spans[i] = (struct span){ (int32_t)a.tokens, size ? size : drawn };
+        spans[i] = (struct span){ (int32_t)a.tokens, of.sizes ? of.sizes[i] : drawn };
         a.tokens += spans[i].size;
         a.longest = spans[i].size > a.longest ? spans[i].size : a.longest;
     }
@@ -270,8 +293,11 @@ static void attend(struct parity *p, double scale, double cap, int32_t size,
     struct tensor lse = make(p, DTYPE_F32, a.tokens, a.heads, false);
     struct tensor q = tensor_columns(qkv, 0, q_width), k = tensor_columns(qkv, q_width, kv_width);
     struct tensor v = tensor_columns(qkv, q_width + kv_width, kv_width);
+    int64_t card_bytes = p->device->total_bytes;
+    p->device->total_bytes = of.card_bytes ? of.card_bytes : card_bytes;
     struct tensor room =
         parity_dense(p, DTYPE_F8, 1, p->op->attention_bytes(p->device, &a, p->dtype) + 256, false);
+    p->device->total_bytes = card_bytes;
     p->op->attention_begin(p->device, &a, room.at);
     a.window = shape->extra;
     p->op->attention_forward(p->device, out, lse, q, k, v, &a, room.at);
@@ -285,29 +311,51 @@ static void attend(struct parity *p, double scale, double cap, int32_t size,
 
 static void attention(struct parity *p)
 {
-    attend(p, 0, 0, 0, parity_dense);
+    attend(p, (struct attended){ .make = parity_dense });
 }
 
 // What lies after the last document does not matter, even if it is not a number.
 static void attention_before_none(struct parity *p)
 {
-    attend(p, 0, 0, 0, before_none);
+    attend(p, (struct attended){ .make = before_none });
 }
 
 // Documents as long as a plan of cuDNN has them.
 static void even_attention(struct parity *p)
 {
-    attend(p, 0, 0, 256, parity_dense);
+    static const int32_t even[] = { 256, 256, 256, 256, 256, 256, 256, 256, 256 };
+    attend(p, (struct attended){ .sizes = even, .make = parity_dense });
 }
 
 static void scaled_attention(struct parity *p)
 {
-    attend(p, 0.05, 0, 0, parity_dense);
+    attend(p, (struct attended){ .scale = 0.05, .make = parity_dense });
 }
 
 static void capped_attention(struct parity *p)
 {
-    attend(p, 0.15, 2, 0, parity_dense);
+    attend(p, (struct attended){ .scale = 0.15, .cap = 2, .make = parity_dense });
+}
+
+// Around blocks of 64 queries and 128 keys, followed by what is not a number.
+static void lengths_of_attention(struct parity *p)
+{
+    static const int32_t around[] = { 1, 63, 64, 65, 127, 129, 128, 500, 321 };
+    attend(p, (struct attended){ .sizes = around, .make = before_none });
+}
+
+static void one_long_document(struct parity *p)
+{
+    static const int32_t one[] = { 1900 };
+    attend(p, (struct attended){ .sizes = one, .make = before_none });
+}
+
+// On a card so small that cuDNN would cut the long ones, and our own kernel takes few heads at
+// once.
+static void attention_in_little_room(struct parity *p)
+{
+    static const int32_t some[] = { 1500, 100, 1030, 1 };
+    attend(p, (struct attended){ .sizes = some, .card_bytes = 300 << 20, .make = parity_dense });
 }
 
 const struct parity_case parity_product_cases[] = {
@@ -325,5 +373,9 @@ const struct parity_case parity_product_cases[] = {
     { "attention, even", even_attention, documents, both },
     { "attention, scaled", scaled_attention, documents, both },
     { "attention, capped", capped_attention, documents, both },
+    { "attention, lengths", lengths_of_attention, lengths_of_128, both },
+    { "attention, long", one_long_document, one_of_128, bf16_only },
+    { "attention, many", attention, many_of_128, bf16_only },
+    { "attention, little room", attention_in_little_room, some_of_128, bf16_only },
     { 0 },
 };

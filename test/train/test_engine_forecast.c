@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the forecast says that our engine allocates is what the engine plans, kind by kind.
 
+#include "base/attention_workspace.h"
 #include "core/step/engine.h"
 #include "test/core/knowledge.h"
 #include "test/train/tiny.h"
@@ -323,7 +324,8 @@ TEST(engine_forecast_of_layers_that_keep_more_is_the_engines_choice_for_a_card)
     CHECK(mixed > (TEST_UNDER_SANITIZER ? 4 : 10));
 }
 
-// bench/results/h200.md: bytes that the driver said were used, and layers at each level.
+// bench/results/h200.md: bytes that the driver said were used, and layers at each level. The runs
+// had cuDNN's workspace; for what our own kernel has needed less since, the card is smaller here.
 TEST(engine_forecast_of_what_it_takes_of_a_card_is_what_it_took_of_an_h200)
 {
     static const struct {
@@ -336,11 +338,18 @@ TEST(engine_forecast_of_what_it_takes_of_a_card_is_what_it_took_of_an_h200)
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         struct setup setup = knowledge_setup(&k, "llama-3.1-8b", "native", 1, runs[i].context);
         CHECK(!catalog_gpu(&setup.gpu, &k.catalog, "h200-sxm"));
+        int64_t context = (int64_t)runs[i].context;
+        struct attention_shape shape = { context, context, 32, 8, 128, false, true };
+        int64_t most = attention_room_most((int64_t)setup.gpu->memory_bytes, true);
+        double saved = (double)(attention_cudnn_room(&shape, most) - attention_room(&shape, most));
+        struct gpu smaller = *setup.gpu;
+        smaller.memory_bytes -= saved / engine_card_share;
+        setup.gpu = &smaller;
         setup.recipe.method = runs[i].method;
         setup.recipe.checkpointing = runs[i].level;
         struct memory memory = knowledge_estimate(&setup).memory;
         CHECK(memory.fits && memory.filled.level == runs[i].level);
-        CHECK_NEAR(memory.filled.total_bytes / runs[i].used, 1, 0.01);
+        CHECK_NEAR((memory.filled.total_bytes + saved) / runs[i].used, 1, 0.01);
         CHECK(llabs(memory.filled.lighter - runs[i].lighter) <= 1); // catalog's card, other context
     }
 }

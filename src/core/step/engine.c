@@ -711,6 +711,7 @@ struct engine_attention engine_attention(const struct step_request *r, double de
         .kv_heads = (int64_t)fmax(1, (double)model->kv_heads / tensor),
         .head_size = model->head_size,
         .any_order = r->recipe->nondeterministic,
+        .own_kernel = is_hopper,
     };
     struct engine_attention out = { ENGINE_CUDNN, ENGINE_CUDNN, 0, false };
     bool is_bf16 = r->recipe->precision == RECIPE_BF16 || recipe_is_small(r->recipe);
@@ -722,7 +723,13 @@ struct engine_attention engine_attention(const struct step_request *r, double de
     int64_t length = attention_length(shape.longest);
     int64_t room = attention_room(&shape, attention_room_most((int64_t)device_bytes, is_hopper));
     int64_t part = attention_part(&shape, length, room);
-    out.backward = !part ? ENGINE_BUILT_IN : part < length ? ENGINE_CUDNN_IN_PARTS : ENGINE_CUDNN;
+    int64_t documents = (int64_t)fmax(1, r->batch.tokens / r->batch.width);
+    bool is_own = attention_is_own(&shape) &&
+                  attention_own_heads(&shape, attention_own_blocks(shape.tokens, documents), room);
+    out.backward = is_own          ? ENGINE_CUDNN
+                   : !part         ? ENGINE_BUILT_IN
+                   : part < length ? ENGINE_CUDNN_IN_PARTS
+                                   : ENGINE_CUDNN;
     out.workspace = (double)room;
     out.even = r->layout->context == 1 && r->batch.squares == r->batch.tokens * r->batch.width &&
                r->batch.width == (double)length;

@@ -40,7 +40,8 @@ void cuda_launched(struct cuda *cuda, const char *what)
 static enum err sync_device(struct device *device)
 {
     struct cuda *cuda = cuda_of(device);
-    cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "an operation");
+    if (cuda_check(cuda, cudaStreamSynchronize(cuda->stream), "an operation"))
+        cuda_attention_check(cuda);
     enum err err = cuda->err;
     cuda->err = OK;
     return err ? fail(err, "%s: %s", device->name, cuda->problem) : OK;

@@ -89,6 +89,7 @@ enum err cuda_attention_open(struct cuda *cuda);
 void cuda_attention_close(struct cuda *cuda);
 const char *cuda_attention_name(const struct cuda *cuda); // "cuDNN 9.14", "built-in kernels"
 const char *cuda_attention_note(const struct cuda *cuda); // why cuDNN was not used last; ""
+void cuda_attention_check(struct cuda *cuda); // after all operations: fails if one gave up
 // The workspace of the operations below has the size that this returned last.
 int64_t cuda_attention_bytes(struct device *, const struct attention *, enum dtype);
 void cuda_attention_begin(struct device *, const struct attention *, void *workspace);

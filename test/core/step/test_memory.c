@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/attention_workspace.h"
 #include "test/core/knowledge.h"
 
 static const double gib = 1073741824.0;
@@ -184,7 +185,9 @@ TEST(memory_of_padded_rows_is_within_a_percent_of_the_trainer_on_an_h200)
     CHECK_NEAR(knowledge_estimate(&setup).memory.allocated_bytes / gib, 28.465, 0.01);
 }
 
-// bench/results/h200.md, "the CUDA engine": GiB in use on the device.
+// bench/results/h200.md, "the CUDA engine": GiB in use on the device. They were measured with the
+// workspace of cuDNN's backward pass, also for heads of 128, which our own kernel has needed less
+// for since.
 TEST(memory_is_within_three_percent_of_our_engine_on_an_h200)
 {
     static const struct {
@@ -198,6 +201,9 @@ TEST(memory_is_within_three_percent_of_our_engine_on_an_h200)
         { "qwen2.5-0.5b", RECIPE_LORA, 512, 1, 4.27 },
     };
     struct knowledge k = knowledge_open();
+    const struct attention_shape shape = { 16384, 4096, 32, 8, 128, false, true };
+    int64_t most = attention_room_most((int64_t)143771 << 20, true);
+    double saved = (double)(attention_cudnn_room(&shape, most) - attention_room(&shape, most));
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         struct setup setup = knowledge_setup(&k, runs[i].model, "native", 4, runs[i].width);
         setup.recipe.method = runs[i].method;
@@ -205,7 +211,8 @@ TEST(memory_is_within_three_percent_of_our_engine_on_an_h200)
         setup.recipe.states = runs[i].method == RECIPE_FULL ? RECIPE_BF16 : RECIPE_FP32;
         setup.accumulation = runs[i].accumulation;
         struct memory memory = knowledge_estimate(&setup).memory;
-        CHECK_NEAR(memory.total_bytes / gib, runs[i].gib, 0.03);
+        double less = setup.model->head_size == 128 ? saved : 0;
+        CHECK_NEAR((memory.total_bytes + less) / gib, runs[i].gib, 0.03);
     }
 }
 

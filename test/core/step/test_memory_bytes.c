@@ -861,7 +861,7 @@ TEST(memory_of_our_engine_has_the_workspace_that_it_reserves)
     CHECK(!catalog_gpu(&t->setup.gpu, &k.catalog, "h200"));
     double context = t->stack.context_bytes;
     int64_t most = attention_room_most((int64_t)t->setup.gpu->memory_bytes, true);
-    struct attention_shape shape = { 4096, 4096, HEADS, 8, 64, false };
+    struct attention_shape shape = { 4096, 4096, HEADS, 8, 64, false, false };
     double room = (double)attention_room(&shape, most);
     CHECK(room == 32.0 * 4096 * (2 * 4096 + 4 * 64 + 4) + 1048576);
     CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT], context + room);
@@ -883,7 +883,7 @@ TEST(memory_of_our_engine_has_the_workspace_that_it_reserves)
     windowed.family = NULL;
 
     t->setup.layout.tensor = 32; // one head each
-    struct attention_shape one = { 4096, 4096, 1, 1, 64, false };
+    struct attention_shape one = { 4096, 4096, 1, 1, 64, false, false };
     CHECK_BYTES(plan(t).parts[MEMORY_CONTEXT],
                 context + (double)attention_room(&one, most) + 0.8e9);
     t->setup.layout.tensor = 1;

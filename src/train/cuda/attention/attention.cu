@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: chooses between cuDNN and the built-in kernels, and lays out their workspace.
+// Attention: chooses between cuDNN and our own kernels, and lays out their workspace.
+//
+// On compute capability 9.0 a kernel of our own does the backward pass of heads of 128 in bf16
+// (attention_hopper.h): it takes all documents at once, whatever their lengths, from two lists that
+// are made and uploaded as a micro-batch begins. What follows is for everything else.
 //
 // A cuDNN plan is compiled for a number of documents of a maximal length. The forward pass takes
 // the whole micro-batch as one group if it can. The backward pass needs a workspace of length²
@@ -23,6 +27,7 @@
 
 #include "base/attention_workspace.h"
 #include "train/cuda/attention/attention_cudnn.h"
+#include "train/cuda/attention/attention_hopper.h"
 #include "train/cuda/attention/attention_kernel.h"
 
 #include <math.h>
@@ -62,7 +67,13 @@ struct cuda_attention {
     char name[32], note[CUDNN_NOTE];
     struct plan plans[MOST_PLANS];
     int plan_count;
-    int64_t room; // workspace bytes for cuDNN, from attention_bytes()
+    int64_t room; // workspace bytes for cuDNN or our own kernel, from attention_bytes()
+
+    struct hopper_block *blocks; // of both lists of a micro-batch, on the host
+    int64_t block_room;          // of either list
+    struct hopper_lists lists;   // on the device; no keys: our own kernel is not used
+    int list_heads;              // key/value heads at once
+    int32_t *late;               // on the host; NULL: there is no such kernel
 
     // Of the current micro-batch. Group 0 is all of it, for the forward pass.
     struct group groups[MOST_GROUPS];
@@ -81,6 +92,7 @@ struct layout {
     struct span *entries;
     int32_t *sizes;
     int64_t *offsets;
+    struct hopper_block *keys, *queries;
     char *room;
     int64_t bytes;
 };
@@ -89,6 +101,12 @@ struct layout {
 static int64_t entries_most(const struct attention *a)
 {
     return 3 * a->span_count + a->tokens / 8 + 2 * MOST_GROUPS;
+}
+
+// Of either list, for micro-batches that are not sparse.
+static int64_t blocks_most(const struct attention *a)
+{
+    return hopper_most(a->tokens, a->tokens / SPARSE + 1);
 }
 
 static char *take(char **next, int64_t bytes)
@@ -109,6 +127,8 @@ static struct layout layout_of(const struct attention *a, int64_t entries, int64
     at.entries = (struct span *)take(&next, entries * (int64_t)sizeof(struct span));
     at.sizes = (int32_t *)take(&next, entries * 4);
     at.offsets = (int64_t *)take(&next, entries * 8 * MOST_STRIDES);
+    at.keys = (struct hopper_block *)take(&next, blocks_most(a) * (int64_t)sizeof *at.keys);
+    at.queries = (struct hopper_block *)take(&next, blocks_most(a) * (int64_t)sizeof *at.keys);
     at.room = take(&next, room);
     at.bytes = next - (char *)workspace;
     return at;
@@ -121,25 +141,42 @@ static bool cudnn_supports(const struct cuda_attention *own, const struct attent
 
 static struct attention_shape shape_of(const struct attention *a)
 {
-    struct attention_shape shape = { a->tokens,   a->longest,   a->heads,
-                                     a->kv_heads, a->head_size, a->any_order };
+    struct attention_shape shape = { a->tokens,    a->longest,   a->heads, a->kv_heads,
+                                     a->head_size, a->any_order, false };
     return shape;
 }
 
-// The workspace of cuDNN; 0: not cuDNN.
+// The workspace of cuDNN or our own kernel; 0: neither.
 static int64_t room_for(struct device *device, const struct attention *a, enum dtype dtype)
 {
+    struct cuda *cuda = cuda_of(device);
     int64_t total = device->total_bytes ? device->total_bytes : (int64_t)80 << 30;
     struct attention_shape shape = shape_of(a);
-    if (!cudnn_supports(cuda_of(device)->attention, a) || dtype != DTYPE_BF16)
+    shape.own_kernel = hopper_runs(cuda);
+    if (dtype != DTYPE_BF16 || a->cap > 0 ||
+        !attention_has_plan(a->window, a->longest, a->head_size) ||
+        !(cuda->attention->cudnn || attention_is_own(&shape)))
         return 0;
-    return attention_room(&shape, attention_room_most(total, cuda_of(device)->capability == 90));
+    return attention_room(&shape, attention_room_most(total, cuda->capability == 90));
+}
+
+// Room for the lists on the host, so that no step allocates; without it they are not made.
+static void reserve_blocks(struct cuda_attention *own, int64_t most)
+{
+    if (most <= own->block_room)
+        return;
+    struct hopper_block *more =
+        (struct hopper_block *)realloc(own->blocks, 2 * (size_t)most * sizeof *more);
+    if (more)
+        own->blocks = more, own->block_room = most;
 }
 
 int64_t cuda_attention_bytes(struct device *device, const struct attention *a, enum dtype dtype)
 {
     struct cuda_attention *own = cuda_of(device)->attention;
     own->room = room_for(device, a, dtype);
+    if (own->late)
+        reserve_blocks(own, blocks_most(a));
     return layout_of(a, entries_most(a), own->room, NULL).bytes;
 }
 
@@ -254,6 +291,28 @@ static void group_documents(struct cuda_attention *own, const struct attention *
         }
 }
 
+// The lists of our own kernel.
+static void list_blocks(struct device *device, const struct attention *a, const struct layout *at)
+{
+    struct cuda_attention *own = cuda_of(device)->attention;
+    int64_t most = blocks_most(a), blocks = hopper_most(a->tokens, a->span_count);
+    struct hopper_lists lists = { own->blocks, own->blocks + most, 0, 0 };
+    struct attention_shape shape = shape_of(a);
+    shape.own_kernel = own->late != NULL;
+    if (!attention_is_own(&shape) || blocks > most || most > own->block_room)
+        return;
+    own->list_heads = (int)attention_own_heads(&shape, blocks, own->room);
+    if (!own->list_heads)
+        return;
+    hopper_list(&lists, a->host_spans, a->span_count, own->list_heads,
+                cuda_of(device)->multiprocessors);
+    device->backend->upload(device, at->keys, lists.keys,
+                            lists.key_count * (int64_t)sizeof *lists.keys);
+    device->backend->upload(device, at->queries, lists.queries,
+                            lists.query_count * (int64_t)sizeof *lists.queries);
+    own->lists = lists, own->lists.keys = at->keys, own->lists.queries = at->queries;
+}
+
 void cuda_attention_begin(struct device *device, const struct attention *a, void *workspace)
 {
     struct cuda *cuda = cuda_of(device);
@@ -262,8 +321,11 @@ void cuda_attention_begin(struct device *device, const struct attention *a, void
     struct layout at = layout_of(a, entries, own->room, workspace);
     if (cuda->err)
         return;
-    own->stride_count = 0, own->group_count = 0;
-    if (!own->room || !cudnn_supports(own, a) || a->tokens <= SPARSE * a->span_count)
+    own->stride_count = 0, own->group_count = 0, own->lists.key_count = 0;
+    if (!own->room || a->tokens <= SPARSE * a->span_count)
+        return;
+    list_blocks(device, a, &at);
+    if (!cudnn_supports(own, a))
         return;
     if (entries > own->entry_room) {
         struct span *more = (struct span *)realloc(own->entries, (size_t)entries * sizeof *more);
@@ -604,6 +666,31 @@ static bool accepts(struct cuda *cuda, const struct attention *a, const struct p
     return false;
 }
 
+// The backward pass by our own kernel. False: it is not for this layer, or not for these tensors.
+static bool run_own(struct cuda *cuda, const struct attention *a,
+                    const struct kernel_attention *kernel, void *room)
+{
+    struct cuda_attention *own = cuda->attention;
+    if (!own->lists.key_count || !attention_has_plan(a->window, a->longest, a->head_size) ||
+        !hopper_supports(kernel))
+        return false;
+    cuda_check(cuda,
+               hopper_backward(cuda->stream, kernel, &own->lists, own->list_heads,
+                               cuda->multiprocessors, room, own->late),
+               "attention: backward");
+    return true;
+}
+
+void cuda_attention_check(struct cuda *cuda)
+{
+    struct cuda_attention *own = cuda->attention;
+    if (!own || !own->late || !*(volatile int32_t *)own->late)
+        return;
+    *own->late = 0;
+    cuda_fail(cuda, ERR_UNAVAILABLE,
+              "attention: a part of the backward pass waited half a minute for another one");
+}
+
 // Whether a plan is mostly tokens: many documents with one long one would be mostly padding.
 static bool is_dense(const struct attention *a, const struct group *group)
 {
@@ -619,12 +706,14 @@ static void run(struct device *device, const struct attention *a, const struct p
     if (!accepts(cuda, a, t))
         return;
     struct layout at = layout_of(a, entries_most(a), own->room, workspace);
+    struct kernel_attention kernel = kernel_of(a, &at, t);
+    if (backward && run_own(cuda, a, &kernel, at.room))
+        return;
     bool together = !backward && is_dense(a, &own->groups[0]);
     int first = together ? 0 : 1, last = together && own->group_count ? 1 : own->group_count;
     if (t->q.dtype == DTYPE_BF16 && cudnn_supports(own, a) &&
         run_with_cudnn(cuda, a, &at, t, first, last))
         return;
-    struct kernel_attention kernel = kernel_of(a, &at, t);
     kernel_ranges(cuda->stream, at.low, at.high, a->spans, a->span_count, a->window);
     cuda_launched(cuda, "attention: ranges");
     if (backward)
@@ -659,6 +748,13 @@ enum err cuda_attention_open(struct cuda *cuda)
     struct cuda_attention *own = (struct cuda_attention *)calloc(1, sizeof *own);
     if (!own)
         return fail(ERR_MEMORY, "attention: out of memory");
+    if (hopper_runs(cuda) && cudaHostAlloc(&own->late, 4, cudaHostAllocDefault) != cudaSuccess) {
+        cudaGetLastError();
+        free(own);
+        return fail(ERR_MEMORY, "attention: out of pinned memory");
+    }
+    if (own->late)
+        *own->late = 0;
     own->cudnn = cudnn_open(own->note);
     if (own->cudnn) {
         int64_t version = cudnn_version(own->cudnn);
@@ -678,6 +774,8 @@ void cuda_attention_close(struct cuda *cuda)
     for (int i = 0; i < own->plan_count; i++)
         cudnn_plan_free(own->cudnn, own->plans[i].made);
     cudnn_close(own->cudnn);
+    cudaFreeHost(own->late);
+    free(own->blocks);
     free(own->entries);
     free(own);
     cuda->attention = NULL;

@@ -58,6 +58,7 @@
 
 #include "train/cuda/attention/attention_hopper.cuh"
 
+#include <assert.h>
 #include <cudaTypedefs.h>
 
 #define LOG2E 1.4426950408889634f
@@ -615,20 +616,16 @@ static char *take(char **next, int64_t bytes)
     return at;
 }
 
-static int64_t lay_out(struct work *w, int64_t tiles, void *workspace)
+// base/attention_workspace.h has the bytes.
+static void lay_out(struct work *w, void *workspace)
 {
+    int64_t tiles = (int64_t)w->lists.query_count * w->a.heads;
     char *next = (char *)workspace;
     w->sums = (float *)take(&next, tiles * SUMS * 4);
     w->numbers = (float *)take(&next, tiles * NUMBERS * 4);
     w->counters = (int32_t *)take(&next, tiles * 4);
     w->next = (int32_t *)take(&next, 4);
-    return next - (char *)workspace;
-}
-
-int64_t hopper_bytes(int64_t query_blocks, int64_t heads)
-{
-    struct work w;
-    return lay_out(&w, query_blocks * heads, NULL);
+    assert(next - (char *)workspace <= attention_own_bytes(w->lists.query_count, w->a.heads));
 }
 
 // The driver's function, which is not linked. NULL: it has none.
@@ -720,7 +717,7 @@ cudaError_t hopper_backward(cudaStream_t stream, const struct kernel_attention *
     for (int head = 0; head < a->kv_heads && status == cudaSuccess; head += kv_heads) {
         int left = a->kv_heads - head;
         w.a = heads_of(a, head, left < kv_heads ? left : kv_heads);
-        lay_out(&w, (int64_t)lists->query_count * w.a.heads, workspace);
+        lay_out(&w, workspace);
         status = launch(stream, w, processors);
     }
     return status;

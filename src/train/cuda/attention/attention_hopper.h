@@ -21,10 +21,11 @@
 
 #pragma once
 
+#include "base/attention_workspace.h"
 #include "train/cuda/attention/attention_kernel.h"
 #include "train/cuda/cuda.h"
 
-enum { HOPPER_KEYS = 128, HOPPER_QUERIES = 64 };
+enum { HOPPER_KEYS = 128, HOPPER_QUERIES = ATTENTION_OWN_QUERIES };
 
 struct hopper_block {
     int32_t token, size; // first token and tokens: of the document, for a key block
@@ -38,7 +39,6 @@ struct hopper_lists {
 };
 
 int64_t hopper_most(int64_t tokens, int64_t documents); // blocks of a list
-int64_t hopper_bytes(int64_t query_blocks, int64_t heads);
 
 // kv_heads: that are computed at once.
 void hopper_list(struct hopper_lists *lists, const struct span *spans, int64_t documents,
@@ -46,8 +46,8 @@ void hopper_list(struct hopper_lists *lists, const struct span *spans, int64_t d
 
 bool hopper_runs(const struct cuda *cuda);              // of 9.0, and this build has code for it
 bool hopper_supports(const struct kernel_attention *a); // these tensors
-// kv_heads: at once, for which the workspace has hopper_bytes(). late: on the host, and seen by the
-// device. It becomes 1 where a thread waited half a minute for another one, and gave up: the
+// kv_heads: at once, for which the workspace has attention_own_bytes(). late: on the host, and seen
+// by the device. It becomes 1 where a thread waited half a minute for another one, and gave up: the
 // gradients are wrong then.
 cudaError_t hopper_backward(cudaStream_t stream, const struct kernel_attention *a,
                             const struct hopper_lists *lists, int kv_heads, int processors,
