@@ -235,10 +235,8 @@ static const struct parity_shape lengths_of_128[] = {
 
 // A document, or some that are cut where there is little room; many.
 static const struct parity_shape one_of_128[] = { { "128", 8, 2, 1, 0 }, { 0 } };
-static const struct parity_shape some_of_128[] = { { "128", 8, 2, 4, 0 },
-                                                   { "128 groups of 3", 6, 2, 4, 0 },
-                                                   { 0 } };
-static const struct parity_shape many_of_128[] = { { "128", 4, 1, 100, 0 }, { 0 } };
+static const struct parity_shape some_of_128[] = { { "128", 16, 4, 4, 0 }, { 0 } };
+static const struct parity_shape many_of_128[] = { { "128", 4, 2, 100, 0 }, { 0 } };
 
 static const struct parity_shape dense = { "dense", 0, 0, 0, 0 };
 

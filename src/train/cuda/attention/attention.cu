@@ -295,12 +295,14 @@ static void group_documents(struct cuda_attention *own, const struct attention *
 static void list_blocks(struct device *device, const struct attention *a, const struct layout *at)
 {
     struct cuda_attention *own = cuda_of(device)->attention;
-    int64_t most = blocks_most(a), blocks = hopper_most(a->tokens, a->span_count);
+    int64_t most = blocks_most(a), blocks = 0;
     struct hopper_lists lists = { own->blocks, own->blocks + most, 0, 0 };
     struct attention_shape shape = shape_of(a);
     shape.own_kernel = own->late != NULL;
-    if (!attention_is_own(&shape) || blocks > most || most > own->block_room)
+    if (!attention_is_own(&shape) || most > own->block_room)
         return;
+    for (int64_t i = 0; i < a->span_count; i++)
+        blocks += (a->host_spans[i].size + HOPPER_QUERIES - 1) / HOPPER_QUERIES;
     own->list_heads = (int)attention_own_heads(&shape, blocks, own->room);
     if (!own->list_heads)
         return;
