@@ -160,54 +160,6 @@ static __global__ void __launch_bounds__(256) prepare(struct work w)
         *w.next = 0;
 }
 
-static __device__ inline uint32_t pack(float low, float high)
-{
-    __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-    return *(uint32_t *)&both;
-}
-
-// Of four lanes side by side, lane l gives its word i to lane i, which keeps it as word l.
-static __device__ inline void exchange(uint32_t (&w)[4])
-{
-#pragma unroll
-    for (int step = 1; step < 4; step *= 2)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (!(i & step)) {
-                bool upper = threadIdx.x & step;
-                uint32_t other = __shfl_xor_sync(~0u, upper ? w[i] : w[i + step], step);
-                if (upper)
-                    w[i] = other;
-                else
-                    w[i + step] = other;
-            }
-}
-
-// Stores the rows of a group's sums in bf16: COUNT / 4 times eight columns, of which a lane has two
-// neighbours. Four lanes bring together what one can store at once.
-template <int COUNT>
-static __device__ inline void save(void *out, int64_t stride, int64_t first, int rows, int column,
-                                   const float (&sum)[COUNT], float factor)
-{
-    int lane = threadIdx.x % 32, row = threadIdx.x % GROUP / 32 * 16 + lane / 4;
-    bf16 *at = (bf16 *)out + (first + row) * stride + column + lane % 4 * 8;
-#pragma unroll
-    for (int j = 0; j < COUNT / 4; j += 4)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            uint32_t words[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const float *x = sum + (j + i) * 4 + half * 2;
-                words[i] = pack(factor * x[0], factor * x[1]);
-            }
-            exchange(words);
-            if (row + half * 8 < rows)
-                *(uint4 *)(at + half * 8 * stride + j * 8) =
-                    make_uint4(words[0], words[1], words[2], words[3]);
-        }
-}
-
 #if HAS_WGMMA
 
 extern __shared__ __align__(1024) char shared_memory[];
@@ -357,6 +309,54 @@ static __device__ inline void keep_order(const struct work &w, uint32_t memory, 
 }
 
 // --- the two groups ------------------------------------------------------------
+
+static __device__ inline uint32_t pack(float low, float high)
+{
+    __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return *(uint32_t *)&both;
+}
+
+// Of four lanes side by side, lane l gives its word i to lane i, which keeps it as word l.
+static __device__ inline void exchange(uint32_t (&w)[4])
+{
+#pragma unroll
+    for (int step = 1; step < 4; step *= 2)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (!(i & step)) {
+                bool upper = threadIdx.x & step;
+                uint32_t other = __shfl_xor_sync(~0u, upper ? w[i] : w[i + step], step);
+                if (upper)
+                    w[i] = other;
+                else
+                    w[i + step] = other;
+            }
+}
+
+// Stores the rows of a group's sums in bf16: COUNT / 4 times eight columns, of which a lane has two
+// neighbours. Four lanes bring together what one can store at once.
+template <int COUNT>
+static __device__ inline void save(void *out, int64_t stride, int64_t first, int rows, int column,
+                                   const float (&sum)[COUNT], float factor)
+{
+    int lane = threadIdx.x % 32, row = threadIdx.x % GROUP / 32 * 16 + lane / 4;
+    bf16 *at = (bf16 *)out + (first + row) * stride + column + lane % 4 * 8;
+#pragma unroll
+    for (int j = 0; j < COUNT / 4; j += 4)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            uint32_t words[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float *x = sum + (j + i) * 4 + half * 2;
+                words[i] = pack(factor * x[0], factor * x[1]);
+            }
+            exchange(words);
+            if (row + half * 8 < rows)
+                *(uint4 *)(at + half * 8 * stride + j * 8) =
+                    make_uint4(words[0], words[1], words[2], words[3]);
+        }
+}
 
 static __device__ inline float power2(float x)
 {
