@@ -313,6 +313,13 @@ void cuda_launched(struct cuda *, const char *what)
         printf("    %s: %s\n", what, cudaGetErrorString(status));
 }
 
+bool cuda_check(struct cuda *cuda, cudaError_t status, const char *what)
+{
+    if (status != cudaSuccess)
+        cuda_fail(cuda, ERR_UNAVAILABLE, "%s: %s", what, cudaGetErrorString(status));
+    return status == cudaSuccess;
+}
+
 static void upload(struct device *, void *out, const void *in, int64_t bytes)
 {
     OK(cudaMemcpy(out, in, (size_t)bytes, cudaMemcpyHostToDevice));
