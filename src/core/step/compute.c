@@ -195,8 +195,12 @@ static const double ORDERED_RATE = 0.8, ORDERED_LENGTH = 550, PARTS_RATE = 0.92;
 // any order; a step of 131,072 tokens, in parts, takes 42.4 s (46.3).
 static const double EVEN_FORWARD = 1.08, EVEN_BACKWARD = 1.05, EVEN_PARTS_RATE = 1;
 
-// Our engine's own kernels against FlashAttention-2, whose tensor instructions they use: 306 and
-// 191 TFLOP/s at 32,768 tokens, 268 and 171 at 4,096, 158 and 118 at 512.
+// Our own kernel for heads of 128 on Hopper, always in one order: 516, 490, 512 and 522 TFLOP/s at
+// 4,096 to 32,768 tokens, even or not, 249 at 512; cuDNN's any order is the curve.
+static const double HOPPER_LENGTH = 350;
+
+// Our engine's built-in kernels against FlashAttention-2, whose tensor instructions they use: 306
+// and 191 TFLOP/s at 32,768 tokens, 268 and 171 at 4,096, 158 and 118 at 512.
 static const double BUILT_IN_FORWARD = 0.92, BUILT_IN_BACKWARD = 0.6, BUILT_IN_LENGTH = 400;
 
 // All rows of a head read its keys and values, in tiles of so many: from the cache, as far as that
@@ -369,6 +373,8 @@ static void set_attention(struct machine *m, const struct step_request *r, const
         m->forward.most *= EVEN_FORWARD;
         m->backward.most *= EVEN_BACKWARD;
     }
+    if (kernel.backward == ENGINE_HOPPER)
+        m->backward = (struct attention_rate){ curve->backward * most, HOPPER_LENGTH };
     double built_in = g->flash2 * m->product;
     if (kernel.backward == ENGINE_BUILT_IN)
         m->backward = (struct attention_rate){ BUILT_IN_BACKWARD * built_in, BUILT_IN_LENGTH };

@@ -726,7 +726,7 @@ struct engine_attention engine_attention(const struct step_request *r, double de
     int64_t documents = (int64_t)fmax(1, r->batch.tokens / r->batch.width);
     bool is_own = attention_is_own(&shape) &&
                   attention_own_heads(&shape, attention_own_blocks(shape.tokens, documents), room);
-    out.backward = is_own          ? ENGINE_CUDNN
+    out.backward = is_own          ? ENGINE_HOPPER
                    : !part         ? ENGINE_BUILT_IN
                    : part < length ? ENGINE_CUDNN_IN_PARTS
                                    : ENGINE_CUDNN;

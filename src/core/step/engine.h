@@ -69,10 +69,10 @@ struct engine_fill engine_fill(const struct step_request *request,
 struct engine_traffic engine_traffic(const struct step_request *request,
                                      const struct engine_device *device);
 
-// What runs attention in bf16 (train/cuda/attention/attention.cu), also beside fp8 products: cuDNN,
-// or the kernel for heads of 128 on Hopper, whose rates are taken to be cuDNN's; cuDNN backward in
-// parts where documents are long; or the built-in kernels, where cuDNN has no plan or no room.
-enum engine_kernel { ENGINE_CUDNN, ENGINE_CUDNN_IN_PARTS, ENGINE_BUILT_IN };
+// What runs attention in bf16 (train/cuda/attention/attention.cu), also beside fp8 products: cuDNN;
+// backward our own kernel for heads of 128 on Hopper, or cuDNN in parts where documents are long;
+// the built-in kernels where cuDNN has no plan or no room.
+enum engine_kernel { ENGINE_CUDNN, ENGINE_HOPPER, ENGINE_CUDNN_IN_PARTS, ENGINE_BUILT_IN };
 struct engine_attention {
     enum engine_kernel forward, backward;
     double workspace; // bytes, for the backward pass (base/attention_workspace.h)
