@@ -80,7 +80,6 @@ HOST  := $(wildcard src/remote/*.c src/host/*.c src/host/tables/*.c)
 ALL_TRAIN := $(wildcard src/train/*.c src/train/files/*.c src/train/cpu/*.c src/train/group/*.c)
 TRAIN := $(filter-out $(if $(BLAS),%/product_plain.c,%/product_blas.c) \
            $(if $(MPI_LIBS),%/group_no_mpi.c,%/group_mpi.c),$(ALL_TRAIN))
-PLAIN_TRAIN := $(filter-out %/product_blas.c %/group_mpi.c,$(ALL_TRAIN))
 CLI   := $(wildcard src/cli/*.c src/cli/terminal/*.c src/cli/wrapped/*.c src/cli/dataset/*.c src/cli/engine/*.c)
 TESTS := $(wildcard test/*.c test/base/*.c test/core/*/*.c test/remote/*.c test/host/*.c test/train/*.c test/cli/*.c test/web/*.c)
 
@@ -273,6 +272,7 @@ build/date: FORCE # of every manual page
 #   make fuzz-large          inputs of 1 MB within 2 s and 1 GiB
 MINUTES ?= 4
 FUZZED_COMMANDS := src/cli/dataset/units_document.c # readers above the library
+FUZZED_TRAIN := src/train/decoder.c src/train/nf4.c src/train/storage.c $(wildcard src/train/files/*.c) # of the engine: what reads files
 FUZZERS := $(patsubst test/fuzz/fuzz_%.c,build/fuzz/%,$(wildcard test/fuzz/fuzz_*$(ONLY)*.c))
 # Without the checks of pointers, which the address sanitizer sees: their comparisons are traced too, at half the speed.
 FUZZ_COMPILE := clang $(LANGUAGE) $(WARNINGS) -Wno-unknown-pragmas -O1 -g1 -fsanitize=fuzzer-no-link$(,)address$(,)undefined$(,)float-cast-overflow \
@@ -293,7 +293,7 @@ build/fuzz/obj/%.c.o: %.c build/fuzz/flags | build/fuzz/deps
 	@mkdir -p $(@D); echo "  fuzz $<"
 	$(Q)$(FUZZ_COMPILE) -c $< -o $@
 # A library, so that a target holds only what it calls: after each input the fuzzer looks at every counter of a branch.
-build/fuzz/code.a: $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(PLAIN_TRAIN) $(FUZZED_COMMANDS))
+build/fuzz/code.a: $(patsubst %,build/fuzz/obj/%.o,$(BASE) $(CORE) $(HOST) $(FUZZED_TRAIN) $(FUZZED_COMMANDS))
 	$(Q)rm -f $@; ar rc $@ $^
 build/fuzz/%: build/fuzz/obj/test/fuzz/fuzz_%.c.o build/fuzz/obj/test/fuzz/mutate.c.o build/fuzz/code.a $(BUILD)/data.o
 	@echo "  link $@"
