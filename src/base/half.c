@@ -73,17 +73,6 @@ void half_write_fp16(void *stored, const float *values, size_t count)
 
 // --- e4m3: 1 sign, 4 exponent (bias 7), 3 mantissa bits -----------
 
-float half_from_f8(uint8_t stored)
-{
-    int exponent = stored >> 3 & 15, mantissa = stored & 7;
-    float sign = stored & 0x80 ? -1.0f : 1.0f;
-    if ((stored & 0x7F) == 0x7F)
-        return half_of_bits(0x7FC00000u | (uint32_t)(stored & 0x80) << 24);
-    if (!exponent)
-        return sign * (float)mantissa * 0x1p-9f;
-    return sign * half_of_bits((uint32_t)(exponent - 7 + 127) << 23 | (uint32_t)mantissa << 20);
-}
-
 uint8_t half_to_f8(float value)
 {
     uint32_t bits = half_bits(value), magnitude = bits & 0x7FFFFFFF;

@@ -44,8 +44,16 @@ float half_from_fp16(uint16_t stored);
 uint16_t half_to_fp16(float value);
 
 // e4m3 has no infinities; values beyond 448 become 448.
-float half_from_f8(uint8_t stored);
 uint8_t half_to_f8(float value);
+
+// Its exponent and mantissa where fp32 has them, and the difference of the biases (127 and 7) as a
+// factor: exact, also for what is subnormal in e4m3, and so in fp32.
+static inline float half_from_f8(uint8_t stored)
+{
+    uint32_t sign = (uint32_t)(stored & 0x80) << 24, magnitude = stored & 0x7F;
+    return magnitude == 0x7F ? half_of_bits(sign | 0x7FC00000)
+                             : half_of_bits(sign | magnitude << 20) * 0x1p120f;
+}
 
 // Whole arrays at any address: data of a mapped file need not be aligned.
 void half_read_bf16(float *out, const void *stored, size_t count);

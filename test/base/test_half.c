@@ -105,3 +105,16 @@ TEST(arrays_of_halves_may_start_at_odd_addresses)
     half_read_bf16(again, stored + 1, 2);
     CHECK(!memcmp(values, again, 2 * sizeof *values));
 }
+
+// By the definition of e4m3: bias 7, three bits of mantissa, no infinities.
+TEST(half_reads_every_value_of_fp8)
+{
+    for (int stored = 0; stored < 256; stored++) {
+        int exponent = stored >> 3 & 15, mantissa = stored & 7;
+        float size =
+            ldexpf((float)(exponent ? 8 + mantissa : mantissa), exponent ? exponent - 10 : -9);
+        float got = half_from_f8((uint8_t)stored);
+        CHECK(!signbit(got) == !(stored & 0x80));
+        CHECK((stored & 0x7F) == 0x7F ? isnan(got) : fabsf(got) == size);
+    }
+}
