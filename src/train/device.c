@@ -37,6 +37,12 @@ static void *load(void)
     return dlopen(library, RTLD_NOW | RTLD_LOCAL);
 }
 
+// Without a driver no GPU can be used, and loading CUDA's libraries to hear so takes 0.1 s.
+static bool has_driver(void)
+{
+    return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+}
+
 // The table stays loaded until the program ends.
 static enum err find_cuda(const struct backend **out)
 {
@@ -65,7 +71,7 @@ enum err device_open(struct device *out, enum device_kind kind, int index)
 {
     const struct backend *cuda = NULL;
     *out = (struct device){ 0 };
-    if (kind == DEVICE_CPU)
+    if (kind == DEVICE_CPU || (kind == DEVICE_AUTO && !has_driver()))
         return backend_cpu.open(out, 0);
     enum err err = find_cuda(&cuda);
     if (err)
