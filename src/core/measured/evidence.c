@@ -88,11 +88,17 @@ static bool is_level(const struct evidence_level *level, const struct evidence_t
     return fabs(level->number - term->number) < 0.5;
 }
 
+bool evidence_is(const struct evidence_level *level, const char *kind,
+                 const struct evidence_term *term)
+{
+    return is_level(level, term) && same_text(level->kind, kind);
+}
+
 struct evidence_level *evidence_find(const struct evidence *e, const char *kind,
                                      const struct evidence_term *term)
 {
     for (size_t i = 0; i < e->count; i++)
-        if (is_level(&e->levels[i], term) && same_text(e->levels[i].kind, kind))
+        if (evidence_is(&e->levels[i], kind, term))
             return &e->levels[i];
     return NULL;
 }

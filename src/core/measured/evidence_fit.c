@@ -30,9 +30,9 @@ static const double usual_widest = 0.54, doubt = 0.3;
 static const double usual = 0.45;
 static const double steepest = 2.5; // curvature of ln density by η
 
-// A run: its levels by factor, and where the fit stands.
+// A run: its levels by factor.
 struct fit_row {
-    double k, weight, eta, step_variance;
+    double k, weight, step_variance;
     size_t source;
     bool is_strange;
     int levels[EVIDENCE_TERMS];
@@ -40,11 +40,22 @@ struct fit_row {
     size_t begins[EVIDENCE_FACTORS + 1]; // of each factor's terms
 };
 
+// A run's share in a level.
+struct fit_term {
+    int row, level;
+    double share;
+};
+
+// What each step reads lies close together: fits are most of the time of gpuhours validate.
 struct fit {
     struct evidence *out;
     struct fit_row *rows;
-    size_t count, source_count;
-    double *up, *curve; // slope and curvature by level
+    size_t count, source_count, level_room;
+    struct fit_term *terms; // by factor, then by run
+    size_t begins[EVIDENCE_FACTORS + 1];
+    double *k, *weight, *step_variance;  // by run
+    double *eta, *place_variance, *pull; // where the fit stands: exp(2η); slope times weight
+    double *up, *curve, *shrink;         // by level: slope; curvature; what a step does to exp(2η)
 };
 
 // --- sources -----------------------------------------------------------------
@@ -105,11 +116,16 @@ static double likeness(const struct source *sources, size_t count)
 
 // --- levels ------------------------------------------------------------------
 
-static int take_level(struct evidence *e, const char *kind, const struct evidence_term *term,
-                      struct arena *arena)
+// Runs of a source follow each other, and are alike: that of the last run is looked at first.
+static int take_level(struct fit *fit, const char *kind, const struct evidence_term *term,
+                      const int *last, struct arena *arena)
 {
+    struct evidence *e = fit->out;
+    if (last && evidence_is(&e->levels[*last], kind, term))
+        return *last;
     struct evidence_level *level = evidence_find(e, kind, term);
     if (!level) {
+        e->levels = arena_room(arena, e->levels, sizeof *e->levels, e->count, &fit->level_room);
         level = &e->levels[e->count++];
         *level = (struct evidence_level){ .kind = kind,
                                           .factor = term->factor,
@@ -122,14 +138,16 @@ static int take_level(struct evidence *e, const char *kind, const struct evidenc
     return (int)(level - e->levels);
 }
 
-static void take_row(struct fit_row *row, struct evidence *e, const struct place *place,
-                     struct arena *arena)
+static void take_row(struct fit *fit, size_t at, const struct place *place, struct arena *arena)
 {
+    struct fit_row *row = &fit->rows[at], *last = at ? row - 1 : NULL;
     struct evidence_term terms[EVIDENCE_TERMS];
+    const char *kind = place->names[EVIDENCE_KIND];
     size_t count = evidence_terms(terms, place), t = 0;
     for (int f = 0; f < EVIDENCE_FACTORS; f++)
         for (row->begins[f] = t; t < count && terms[t].factor == f; t++) {
-            row->levels[t] = take_level(e, place->names[EVIDENCE_KIND], &terms[t], arena);
+            bool had = last && t < last->begins[EVIDENCE_FACTORS];
+            row->levels[t] = take_level(fit, kind, &terms[t], had ? &last->levels[t] : NULL, arena);
             row->shares[t] = terms[t].share;
         }
     row->begins[EVIDENCE_FACTORS] = t;
@@ -138,43 +156,81 @@ static void take_row(struct fit_row *row, struct evidence *e, const struct place
 // Runs and sources of each level. A run counts for the nearer level of a number.
 static void count_levels(struct fit *fit, struct arena *arena)
 {
-    struct evidence_level *levels = fit->out->levels;
-    bool *seen = ARENA_NEW(arena, bool, fit->out->count + 1);
-    for (size_t s = 0; s < fit->source_count; s++) {
-        memset(seen, 0, fit->out->count * sizeof *seen);
+    size_t count = fit->out->count;
+    bool *seen = ARENA_NEW(arena, bool, fit->source_count *count + 1);
+    for (size_t i = 0; i < fit->count; i++) {
+        const struct fit_row *row = &fit->rows[i];
+        for (size_t t = 0; t < row->begins[EVIDENCE_FACTORS]; t++) {
+            struct evidence_level *level = &fit->out->levels[row->levels[t]];
+            bool *here = &seen[row->source * count + (size_t)row->levels[t]];
+            if (row->shares[t] < 0.5)
+                continue;
+            level->runs++;
+            level->sources += !*here;
+            *here = true;
+        }
+    }
+}
+
+// Lays out what the steps read.
+static void lay_out(struct fit *fit, struct arena *arena)
+{
+    double **by_row[] = { &fit->k,   &fit->weight,         &fit->step_variance,
+                          &fit->eta, &fit->place_variance, &fit->pull };
+    double **by_level[] = { &fit->up, &fit->curve, &fit->shrink };
+    for (size_t i = 0; i < sizeof by_row / sizeof *by_row; i++)
+        *by_row[i] = ARENA_NEW(arena, double, fit->count + 1);
+    for (size_t i = 0; i < sizeof by_level / sizeof *by_level; i++)
+        *by_level[i] = ARENA_NEW(arena, double, fit->out->count + 1);
+    fit->terms = ARENA_NEW(arena, struct fit_term, fit->count * EVIDENCE_TERMS + 1);
+    for (size_t i = 0; i < fit->count; i++) {
+        fit->k[i] = fit->rows[i].k;
+        fit->weight[i] = fit->rows[i].weight;
+        fit->step_variance[i] = fit->rows[i].step_variance;
+    }
+    size_t count = 0;
+    for (int factor = 0; factor < EVIDENCE_FACTORS; factor++) {
         for (size_t i = 0; i < fit->count; i++) {
             const struct fit_row *row = &fit->rows[i];
-            for (size_t t = 0; row->source == s && t < row->begins[EVIDENCE_FACTORS]; t++)
-                if (row->shares[t] >= 0.5) {
-                    levels[row->levels[t]].runs++;
-                    levels[row->levels[t]].sources += !seen[row->levels[t]];
-                    seen[row->levels[t]] = true;
-                }
+            for (size_t t = row->begins[factor]; t < row->begins[factor + 1]; t++) {
+                fit->terms[count++] = (struct fit_term){ (int)i, row->levels[t], row->shares[t] };
+                fit->curve[row->levels[t]] += row->shares[t] * row->weight * steepest;
+            }
         }
+        fit->begins[factor + 1] = count;
     }
 }
 
 // --- climbing ----------------------------------------------------------------
 
-// Derivative of ln density by η.
-static double slope(const struct fit_row *row)
+// Derivatives of ln density by η, times the weights.
+static void find_pulls(struct fit *fit)
 {
-    double place = exp(2 * row->eta), all = place + row->step_variance, q = row->k / all;
-    return place / all * (-1 + 5 * q / (1 + q));
+    const double *k = fit->k, *weight = fit->weight, *step = fit->step_variance;
+    const double *place = fit->place_variance;
+    double *restrict pull = fit->pull;
+    for (size_t i = 0; i < fit->count; i++) {
+        double all = place[i] + step[i];
+        pull[i] = weight[i] * place[i] / all * (5 * k[i] / (all + k[i]) - 1);
+    }
 }
 
 static double climb_widest(struct fit *fit)
 {
     double tight = 1 / (doubt * doubt), up = -(fit->out->log_widest - log(usual_widest)) * tight;
     double curve = tight;
+    find_pulls(fit);
     for (size_t i = 0; i < fit->count; i++) {
-        up += fit->rows[i].weight * slope(&fit->rows[i]);
-        curve += fit->rows[i].weight * steepest;
+        up += fit->pull[i];
+        curve += fit->weight[i] * steepest;
     }
-    fit->out->log_widest += up / curve;
-    for (size_t i = 0; i < fit->count; i++)
-        fit->rows[i].eta += up / curve;
-    return fabs(up / curve);
+    double step = up / curve, grow = exp(2 * step);
+    fit->out->log_widest += step;
+    for (size_t i = 0; i < fit->count; i++) {
+        fit->eta[i] += step;
+        fit->place_variance[i] *= grow;
+    }
+    return fabs(step);
 }
 
 // Moves all levels of a factor, which share no run but through numbers between two of them; shares
@@ -184,28 +240,25 @@ static double climb_factor(struct fit *fit, int factor)
 {
     double tight = 1 / (usual * usual), longest = 0;
     size_t levels = fit->out->count;
+    const struct fit_term *begin = fit->terms + fit->begins[factor];
+    const struct fit_term *end = fit->terms + fit->begins[factor + 1];
     memset(fit->up, 0, levels * sizeof *fit->up);
-    memset(fit->curve, 0, levels * sizeof *fit->curve);
-    for (size_t i = 0; i < fit->count; i++) {
-        const struct fit_row *row = &fit->rows[i];
-        double up = row->weight * slope(row);
-        for (size_t t = row->begins[factor]; t < row->begins[factor + 1]; t++) {
-            fit->up[row->levels[t]] -= row->shares[t] * up;
-            fit->curve[row->levels[t]] += row->shares[t] * row->weight * steepest;
-        }
-    }
+    find_pulls(fit);
+    for (const struct fit_term *t = begin; t < end; t++)
+        fit->up[t->level] -= t->share * fit->pull[t->row];
     for (size_t l = 0; l < levels; l++)
         if (fit->out->levels[l].factor == factor) {
             double u = fit->out->levels[l].narrowing;
             double next = fmax(0, u + (fit->up[l] - u * tight) / (fit->curve[l] + tight));
             fit->out->levels[l].narrowing = next;
             fit->up[l] = next - u;
+            fit->shrink[l] = exp(-2 * fit->up[l]);
             longest = fmax(longest, fabs(next - u));
         }
-    for (size_t i = 0; i < fit->count; i++) {
-        struct fit_row *row = &fit->rows[i];
-        for (size_t t = row->begins[factor]; t < row->begins[factor + 1]; t++)
-            row->eta -= row->shares[t] * fit->up[row->levels[t]];
+    for (const struct fit_term *t = begin; t < end; t++) {
+        double step = t->share * fit->up[t->level];
+        fit->eta[t->row] -= step;
+        fit->place_variance[t->row] *= t->share == 1 ? fit->shrink[t->level] : exp(-2 * step);
     }
     return longest;
 }
@@ -223,10 +276,11 @@ static void place_rows(struct fit *fit)
 {
     const struct evidence *out = fit->out;
     for (size_t i = 0; i < fit->count; i++) {
-        struct fit_row *row = &fit->rows[i];
-        row->eta = out->log_widest;
+        const struct fit_row *row = &fit->rows[i];
+        fit->eta[i] = out->log_widest;
         for (size_t t = 0; t < row->begins[EVIDENCE_FACTORS]; t++)
-            row->eta -= row->shares[t] * out->levels[row->levels[t]].narrowing;
+            fit->eta[i] -= row->shares[t] * out->levels[row->levels[t]].narrowing;
+        fit->place_variance[i] = exp(2 * fit->eta[i]);
     }
 }
 
@@ -281,10 +335,10 @@ static double share_inside(const struct fit *fit, double moved, double weight)
 {
     double inside = 0;
     for (size_t i = 0; i < fit->count; i++) {
-        const struct fit_row *row = &fit->rows[i];
-        double variance = exp(2 * (row->eta + moved)) + row->step_variance;
-        double error = 2 * sqrt(row->k) * STATS_T4_SCALE; // its size
-        inside += !row->is_strange && error <= STATS_P90 * sqrt(variance) ? row->weight : 0;
+        double variance = exp(2 * (fit->eta[i] + moved)) + fit->step_variance[i];
+        double error = 2 * sqrt(fit->k[i]) * STATS_T4_SCALE; // its size
+        inside +=
+            !fit->rows[i].is_strange && error <= STATS_P90 * sqrt(variance) ? fit->weight[i] : 0;
     }
     return inside / weight;
 }
@@ -297,7 +351,7 @@ static void hold_80_percent(struct fit *fit)
 {
     double low = -1, high = 1, weight = 0;
     for (size_t i = 0; i < fit->count; i++)
-        weight += fit->rows[i].is_strange ? 0 : fit->rows[i].weight;
+        weight += fit->rows[i].is_strange ? 0 : fit->weight[i];
     if (!(weight > 0))
         return;
     for (int i = 0; i < 40; i++) {
@@ -331,20 +385,18 @@ static void begin(struct fit *fit, const struct evidence *similar)
 void evidence_fit(struct evidence *out, struct arena *arena, const struct evidence_row *rows,
                   size_t count, const struct evidence *similar)
 {
-    *out = (struct evidence){ .levels = ARENA_NEW(arena, struct evidence_level,
-                                                  count * EVIDENCE_TERMS + 1) };
+    *out = (struct evidence){ 0 };
     struct fit fit = { .out = out, .rows = ARENA_NEW(arena, struct fit_row, count + 1) };
     const struct source *sources = take_sources(&fit, arena, rows, count);
     double alike = likeness(sources, fit.source_count);
     for (size_t i = 0, row = 0; i < count; i++)
         if (!rows[i].left_out)
-            take_row(&fit.rows[row++], out, &rows[i].place, arena);
+            take_row(&fit, row++, &rows[i].place, arena);
     // A source of n runs weighs as much as n / (1 + (n − 1)·alike) independent ones.
     for (size_t i = 0; i < fit.count; i++)
         fit.rows[i].weight = 1 / (1 + (sources[fit.rows[i].source].runs - 1) * alike);
     count_levels(&fit, arena);
-    fit.up = ARENA_NEW(arena, double, out->count + 1);
-    fit.curve = ARENA_NEW(arena, double, out->count + 1);
+    lay_out(&fit, arena);
     begin(&fit, similar);
     climb(&fit, similar ? 1e-4 : 1e-6, arena); // validate fits once for each source left out
     hold_80_percent(&fit);

@@ -19,4 +19,6 @@ struct evidence_term {
 size_t evidence_terms(struct evidence_term out[EVIDENCE_TERMS], const struct place *place);
 struct evidence_level *evidence_find(const struct evidence *e, const char *kind,
                                      const struct evidence_term *term); // NULL: not measured
+bool evidence_is(const struct evidence_level *level, const char *kind,
+                 const struct evidence_term *term);
 bool evidence_same(const struct evidence_level *a, const struct evidence_level *b);
