@@ -70,7 +70,8 @@ MPI_LIBS := $(if $(SAN)$(filter 0,$(MPI)),,$(FOUND_MPI))
 COMPILE += $(if $(OPENMP),$(OPENMP),-Wno-unknown-pragmas) \
            $(if $(BLAS),$(FOUND_BLAS_FLAGS)) $(if $(MPI_LIBS),$(FOUND_MPI_FLAGS))
 # The CUDA library calls the program's fail().
-LINK := $(CC) $(SANITIZE) $(OPENMP) $(LDFLAGS) -Wl,--export-dynamic-symbol=fail
+# Below the address sanitizer at a fixed place: what it keeps of each variable needs no relocation, and tests start thousands of programs.
+LINK := $(CC) $(SANITIZE) $(if $(filter san%,$(VARIANT)),-no-pie) $(OPENMP) $(LDFLAGS) -Wl,--export-dynamic-symbol=fail
 NVCC := $(if $(SAN)$(filter 0,$(CUDA)),,$(FOUND_CUDA))
 
 # --- sources: a folder is a layer, an option is a file -----------------------
