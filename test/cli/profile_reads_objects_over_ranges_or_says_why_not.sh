@@ -90,8 +90,9 @@ refused hf://datasets/org/absent
 # Not below the sanitizers, which have to be loaded first.
 if [ -n "$FAULTS" ]; then (export LD_PRELOAD="$STAND_INS/no_curl.so"; refused s3://data/split/train.jsonl); else echo "4 gpuhours: addresses are read with libcurl, which is not installed; on Debian: apt-get install libcurl4"; fi
 grep -c -e 'secret/Key' -e another-secret -e KEY-OF-A-LINK -e session-token-of "$work/said"
-# Memory: the parts that are read ahead (64 MiB) beside what the same file takes from a disk (not below the sanitizers). Keys: no core dump has them.
-awk 'BEGIN { line = "{\"text\":\""; while (length(line) < 4000) line = line "some words of a text "; for (i = 0; i < 30000; i++) print line "\"}" }' > "$work/files/data/large.jsonl"
+# Memory: the parts that are read ahead (64 MiB) beside what the same file takes from a disk (not below the sanitizers, and so of
+# a tenth of the rows there). Keys: no core dump has them.
+awk -v rows="${FAULTS:+30000}" 'BEGIN { if (!rows) rows = 3000; line = "{\"text\":\""; while (length(line) < 4000) line = line "some words of a text "; for (i = 0; i < rows; i++) print line "\"}" }' > "$work/files/data/large.jsonl"
 cat > "$work/measure.py" <<'TEXT'
 import os, resource, signal, subprocess, sys, time
 program, folder, out = sys.argv[1:]
