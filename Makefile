@@ -21,7 +21,7 @@
 #
 #   SAN=1         sanitizers, in a separate build folder; SAN=thread: of data races
 #   CUDA=0        without CUDA            INSTALL=0     never call apt-get or npm
-#   ARCHS=90      GPUs to compile for     (compute capability 9.0; fewer compile faster)
+#   ARCHS=90      GPUs to compile for     (compute capability 9.0; fewer compile faster; PTX=0: for no newer ones)
 #   CUDAFLAGS=-O1 instead of -O3          CFLAGS="-O2 -g"   instead of -O3 -g
 #   OPENBLAS=0    products in plain C     MPI=0         one process
 #   WEB=0         reports without what-if WERROR=1      warnings are errors
@@ -218,7 +218,7 @@ ARCHS ?= $(or $(FOUND_ARCHS),80 90 100 120)
 SORTED_ARCHS := $(shell printf '%s\n' $(ARCHS) | sort -nu)
 # 90a is 9.0 with the instructions that no other generation has.
 GENCODE := $(foreach arch,$(SORTED_ARCHS:90=90a),-gencode arch=compute_$(arch)$(,)code=sm_$(arch)) \
-           -gencode arch=compute_$(lastword $(SORTED_ARCHS))$(,)code=compute_$(lastword $(SORTED_ARCHS))
+           $(if $(filter 0,$(PTX)),,-gencode arch=compute_$(lastword $(SORTED_ARCHS))$(,)code=compute_$(lastword $(SORTED_ARCHS)))
 NVCC_COMPILE := $(NVCC) -std=c++20 $(or $(CUDAFLAGS),-O3) -Isrc $(GENCODE) --Werror all-warnings -MMD -MP \
                 -Xcompiler -fPIC$(,)-fvisibility=hidden$(,)-Wall$(,)-Wextra
 CUDA_SOURCES := $(filter-out $(if $(FOUND_CUDNN),%/attention_no_cudnn.cu,%/attention_cudnn.cu),\

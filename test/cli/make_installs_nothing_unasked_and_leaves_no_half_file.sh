@@ -7,7 +7,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/tree"
 cp -r Makefile VERSION tools "$work/tree"
 cd "$work/tree" || exit 1
-unset MAKEFLAGS MAKELEVEL MFLAGS SOURCE_DATE_EPOCH ARCHS CC CFLAGS CUDA INSTALL NVCC SAN WEB # make exports what it was given
+unset MAKEFLAGS MAKELEVEL MFLAGS SOURCE_DATE_EPOCH ARCHS PTX CC CFLAGS CUDA INSTALL NVCC SAN WEB # make exports what it was given
 stand_in() { # NAME LINE...: a command that notes that it was called, then does that
     name=$1; shift
     printf '%s\n' '#!/bin/sh' "echo $name >> $work/called" "$@" > "$work/bin/$name"
