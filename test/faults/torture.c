@@ -90,7 +90,7 @@ static const struct command commands[] = {
     { .name = "template",
       .line = "template --template chatml --messages test/faults/messages.json" },
     { .name = "show", .line = "show models --json" },
-    { .name = "validate", .line = "validate" },
+    { .name = "validate", .line = "validate F/runs.csv" },
     { .name = "watch",
       .line = "watch --quiet --plan F/plan.json --ledger W/ledger.sqlite --out W/result -- T "
               "trains 30 1",
@@ -345,6 +345,7 @@ static void prepare(void)
     char path[LINE];
     snprintf(path, sizeof path, "%s/F", place);
     mkdir(path, 0700);
+    shell("head -40 data/runs.csv > %s/F/runs.csv", place); // of few sources: a fit for each
     for (int i = 0; prepared[i].line; i++) {
         struct outcome outcome = { 0 };
         pid_t pid = fork();
