@@ -25,7 +25,7 @@ grep -c '"kind": "pilot"' "$work/third.json"
 "$GPUHOURS" plan --tokens 100M --model $model --stack native --gpu h100 --gpus 1 --context 64 --micro-batch 1 --global-batch 300 \
     --precision fp32 --search off --json >"$work/large.json"
 "$GPUHOURS" pilot --plan "$work/large.json" --model $model --device cpu --quiet --minutes 0.02 --out "$work/few.json" 2>&1 |
-    sed 's/in [0-9]* s/in N s/; s/[0-9]* steps of/N steps of/; s/--minutes [0-9]*/--minutes N/'
+    sed 's/in [0-9]* s/in N s/; s/[0-9]* steps* of/N steps of/; s/--minutes [0-9]*/--minutes N/'
 # The engine chooses what each layer recomputes, as training on this machine would, unless --checkpointing said it.
 sed 's/"checkpointing": "none"/"checkpointing": "full"/' "$work/plan.json" >"$work/chosen.json"
 sed 's/"filled"/"other"/' "$work/chosen.json" >"$work/given.json"
