@@ -61,7 +61,7 @@ struct workload_rule {
 // Tokens of an example on average, by what was said of the data; NAN: nothing was.
 double workload_known_mean(const struct workload_rule *rule);
 
-// The same as a range: of the share of the context that an example fills, where nothing was said.
+// The same as a range: the assumed lengths below where nothing was said.
 struct range workload_mean_lengths(const struct workload_rule *rule);
 
 // What those means are taken to be where nobody says: P10, P50 and P90 of public data sets that are
